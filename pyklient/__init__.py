@@ -12,8 +12,8 @@
             print(message.key, message.value)
 
 The public interface is this module, ``pyklient.broker`` (a broker for tests and first runs),
-``pyklient.metrics`` (what clients tell of themselves), ``pyklient.serialization`` (encoders and decoders) and
-``pyklient.spark`` (topics as DataFrames).
+``pyklient.metrics`` (what clients tell of themselves), ``pyklient.serialization`` (encoders and decoders),
+``pyklient.spark`` (topics as DataFrames) and ``pyklient.telemetry`` (metrics and traces for OpenTelemetry).
 """
 
 from typing import TYPE_CHECKING, Final
@@ -158,7 +158,7 @@ _HOMES: Final = {
     "pyklient.kernel": "Delivery Message",
 }
 _HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names.split()}
-_MODULES: Final = frozenset({"broker", "errors", "metrics", "serialization", "spark"})
+_MODULES: Final = frozenset({"broker", "errors", "metrics", "serialization", "spark", "telemetry"})
 
 
 if not TYPE_CHECKING:  # to a type checker, a name that is not above is a mistake
@@ -166,5 +166,5 @@ if not TYPE_CHECKING:  # to a type checker, a name that is not above is a mistak
 
 
 def __dir__() -> list[str]:
-    # Without "spark", because help() imports every name in this list, and PySpark may not be installed.
-    return sorted({*globals(), *__all__, *_MODULES} - {"spark"})
+    # Without modules that need an extra, because help() imports every name in this list.
+    return sorted({*globals(), *__all__, *_MODULES} - {"spark", "telemetry"})

@@ -1,6 +1,15 @@
 """The errors for optional packages that are not installed."""
 
-__all__ = ["without_pyarrow", "without_pyspark"]
+__all__ = ["without_opentelemetry", "without_pyarrow", "without_pyspark"]
+
+
+def without_opentelemetry() -> ModuleNotFoundError:
+    """Return the error for ``import pyklient.telemetry`` without OpenTelemetry's API."""
+    return ModuleNotFoundError(
+        "OpenTelemetry's API is not installed; install the extra `telemetry`: "
+        "pip install '.[telemetry]' in the clone of pyklient",
+        name="opentelemetry",
+    )
 
 
 def without_pyarrow() -> ModuleNotFoundError:

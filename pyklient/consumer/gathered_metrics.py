@@ -10,6 +10,7 @@ from pyklient.consumer.offsets.offset_committer import OffsetCommitter
 from pyklient.consumer.owned_partitions import Ownership
 from pyklient.consumer.stream.consumed_positions import Position
 from pyklient.consumer.stream.stream_core import StreamCore
+from pyklient.metrics.consumer_counts import PartitionCounts
 from pyklient.metrics.snapshots import ConsumedPartition, ConsumerMetrics
 from pyklient.metrics.traffic import by_broker
 from pyklient.net.network_client import NetworkClient
@@ -35,6 +36,7 @@ def consumer_metrics(
             if partition not in positions or positions[partition].generation <= reached.generation:
                 positions[partition] = reached
     now = time.monotonic()
+    cursors = {cursor.partition: cursor for cursor in fetchers.cursors}
     consumed, fetched, errors = fetchers.counts.total(now)
     return ConsumerMetrics(
         client_id=config.client_id,
@@ -47,20 +49,26 @@ def consumer_metrics(
         rebalances=ownership.counts.snapshot(now),
         commits=commits.metrics(),
         partitions={
-            cursor.partition: _partition(cursor, positions.get(cursor.partition), now)
-            for cursor in sorted(fetchers.cursors, key=lambda cursor: cursor.partition)
+            at: _partition(counts, cursors.get(at), positions.get(at), now)
+            for at, counts in fetchers.counts.partitions().items()
         },
         brokers=by_broker(client.traffic(), now),
     )
 
 
-def _partition(cursor: Cursor, reached: Position | None, now: float) -> ConsumedPartition:
-    counts = cursor.counts
+def _partition(
+    counts: PartitionCounts, cursor: Cursor | None, reached: Position | None, now: float
+) -> ConsumedPartition:
+    """Return the metrics of a partition. *cursor* is None if it is not assigned now."""
+    position = None
+    if cursor is not None:
+        position = cursor.owned.start if reached is None else reached.offset
     return ConsumedPartition(
+        assigned=cursor is not None,
         consumed=counts.consumed.snapshot(now),
         fetched=counts.fetched.snapshot(now),
-        position=cursor.owned.start if reached is None else reached.offset,
+        position=position,
         end=counts.readable_to,
-        queued_bytes=cursor.waiting_bytes,
+        queued_bytes=0 if cursor is None else cursor.waiting_bytes,
         errors=dict(counts.errors),
     )

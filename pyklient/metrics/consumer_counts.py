@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Collection
+from operator import itemgetter
 
 from pyklient.metrics.counters import DurationHistogram, Meter, add_errors, count_error
 from pyklient.metrics.snapshots import CommitMetrics, RebalanceMetrics, Throughput
@@ -49,6 +50,10 @@ class ConsumerCounts:
         if found is None:
             found = self._partitions[at] = PartitionCounts(self.began)
         return found
+
+    def partitions(self) -> dict[TopicPartition, PartitionCounts]:
+        """Return a copy of the counts by partition, in order."""
+        return dict(sorted(self._partitions.items(), key=itemgetter(0)))
 
     def keep(self, in_use: Collection[TopicPartition]) -> None:
         """If very many partitions are not *in_use*, replace their counts by one sum, to limit the memory."""

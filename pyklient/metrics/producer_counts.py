@@ -1,11 +1,17 @@
 """Counts the batches of one producer. A thread that counts must hold the sender lock. Any thread may read the
 counts."""
 
+from typing import Final
+
 from pyklient.metrics.counters import DurationHistogram, Meter, count_error
 from pyklient.metrics.snapshots import ProducedPartition
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["ProducerCounts"]
+
+
+_MOST: Final = 10_000
+"""The number of partitions up to which the counts of idle topics are kept."""
 
 
 class _Partition:
@@ -75,8 +81,10 @@ class ProducerCounts:
         count_error(self._partition(at).errors, code)
 
     def forget(self, topic: str) -> None:
-        """Drop the counts of each partition of *topic*, which is not used any more. The totals do not
-        change."""
+        """Drop the counts of the partitions of *topic*, which is not used any more, if there are very
+        many partitions. The totals do not change."""
+        if len(self._partitions) <= _MOST:
+            return
         for at in [at for at in self._partitions if at.topic == topic]:
             del self._partitions[at]
 

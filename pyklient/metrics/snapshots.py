@@ -155,8 +155,8 @@ class ProducerMetrics:
     delivery_time: Durations
     """The time from the first record of a batch until the batch is confirmed."""
     partitions: Mapping[TopicPartition, ProducedPartition]
-    """The partitions of the topics in use. Topics that were idle for ``metadata_max_idle_ms`` are left
-    out."""
+    """The partitions to which records were sent. Of more than 10,000, those of topics that were idle for
+    ``metadata_max_idle_ms`` are left out."""
     brokers: Mapping[int, BrokerMetrics]
     """The traffic with each broker, by node id. Bootstrap servers have negative numbers."""
 
@@ -168,15 +168,17 @@ class ProducerMetrics:
 
 @dataclass(frozen=True, slots=True)
 class ConsumedPartition:
-    """One partition that a consumer reads."""
+    """One partition that a consumer reads, or has read."""
 
+    assigned: bool = True
+    """True if the consumer reads the partition now."""
     consumed: Throughput = field(default_factory=Throughput)
     """The records that were handed out, and the bytes that were decoded for them, as they were fetched. A
     record that is handed out twice counts twice."""
     fetched: Throughput = field(default_factory=Throughput)
     """The responses with records (as batches), and their bytes. The records in them are not counted."""
     position: int | None = None
-    """The offset of the next message. None until it is known."""
+    """The offset of the next message. None until it is known, and if the partition is not assigned."""
     end: int | None = None
     """The offset up to which the partition can be read, as of the last response: the high watermark, or with
     ``read_committed`` the last stable offset. None until the first response."""
@@ -240,13 +242,14 @@ class ConsumerMetrics:
     rebalances: RebalanceMetrics
     commits: CommitMetrics
     partitions: Mapping[TopicPartition, ConsumedPartition]
-    """The partitions that are assigned now."""
+    """The partitions that are or were assigned. Of more than 10,000 that are not assigned any more, some are
+    left out."""
     brokers: Mapping[int, BrokerMetrics]
     """The traffic with each broker, by node id. Bootstrap servers have negative numbers."""
 
     @property
     def lag(self) -> int:
-        """The sum of the lags of all partitions. Partitions whose lag is not known yet count as 0."""
+        """The sum of the lags of the assigned partitions. A lag that is not known yet counts as 0."""
         return sum(each.lag or 0 for each in self.partitions.values())
 
     @property

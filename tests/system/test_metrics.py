@@ -125,7 +125,8 @@ def test_a_connectors_metrics_are_what_it_read_and_committed(
                     break
         after = reader.metrics()
         assert len(got) == after.consumed.records == 600
-        assert after.partitions == {}
+        assert [each.consumed.records for each in after.partitions.values()] == [200] * 3
+        assert [(each.assigned, each.lag) for each in after.partitions.values()] == [(False, None)] * 3
         assert after.fetched.bytes == after.consumed.bytes == sum(fetched_bytes(proxy.exchanges).values())
         seen, known = requests_seen(proxy), requests_counted(dict(after.brokers))
         assert known.pop("Fetch")[0] <= seen.pop("Fetch")[0], "the last fetch may end with the connection"

@@ -1,0 +1,316 @@
+"""The table of instruments: which values of a client's metrics OpenTelemetry gets, and under which names.
+
+The names that begin with ``messaging.`` are those of OpenTelemetry's semantic conventions. Each instrument
+has a function from a snapshot to its values.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, NamedTuple, TypeAlias
+
+from pyklient.metrics import (
+    BrokerMetrics,
+    ConsumedPartition,
+    ConsumerMetrics,
+    Durations,
+    ProducedPartition,
+    ProducerMetrics,
+    RequestMetrics,
+)
+from pyklient.telemetry.attributes import (
+    CLIENT_ID,
+    CONSUMER_GROUP,
+    DESTINATION,
+    ERROR_TYPE,
+    KAFKA,
+    OPERATION,
+    PARTITION,
+    QUANTILE,
+    REQUEST,
+    SERVER_ADDRESS,
+    SERVER_PORT,
+    SYSTEM,
+)
+
+__all__ = ["CONSUMER", "PRODUCER", "Instrument", "Value"]
+
+Attributes: TypeAlias = dict[str, str | int | float]
+Value: TypeAlias = tuple[float, Attributes]
+"""A value and its attributes."""
+
+
+class Instrument(NamedTuple):
+    """One instrument: what it is called, and its values in a snapshot."""
+
+    name: str
+    unit: str
+    description: str
+    values: Callable[..., Iterable[Value]]
+    is_total: bool = True
+    """True if the values are totals, which never fall."""
+
+
+def _client(found: ProducerMetrics | ConsumerMetrics) -> Attributes:
+    common: Attributes = {SYSTEM: KAFKA, CLIENT_ID: found.client_id}
+    if isinstance(found, ConsumerMetrics) and found.group_id is not None:
+        common[CONSUMER_GROUP] = found.group_id
+    return common
+
+
+def _produced(
+    pick: Callable[[ProducedPartition], float], **more: str
+) -> Callable[[ProducerMetrics], Iterator[Value]]:
+    """Return a function that picks a value of each partition."""
+
+    def values(found: ProducerMetrics) -> Iterator[Value]:
+        for at, partition in found.partitions.items():
+            where = {OPERATION: "send", DESTINATION: at.topic, PARTITION: str(at.partition)}
+            yield pick(partition), {**_client(found), **where}
+
+    return values
+
+
+def _sent(found: ProducerMetrics) -> Iterator[Value]:
+    """Return the records of each partition that were delivered, and those that were not."""
+    yield from _produced(lambda partition: partition.delivered.records)(found)
+    for failed, attributes in _produced(lambda partition: partition.failed_records)(found):
+        if failed:
+            yield failed, {**attributes, ERROR_TYPE: "_OTHER"}
+
+
+def _consumed(
+    pick: Callable[[ConsumedPartition], float | None],
+) -> Callable[[ConsumerMetrics], Iterator[Value]]:
+    """Return a function that picks a value of each assigned partition, unless the value is None."""
+
+    def values(found: ConsumerMetrics) -> Iterator[Value]:
+        for at, partition in found.partitions.items():
+            if (value := pick(partition)) is not None:
+                yield value, {**_client(found), DESTINATION: at.topic, PARTITION: str(at.partition)}
+
+    return values
+
+
+def _single(
+    pick: Callable[..., float | None],
+) -> Callable[[ProducerMetrics | ConsumerMetrics], Iterator[Value]]:
+    """Return a function that picks one value of a client, unless the value is None."""
+
+    def values(found: ProducerMetrics | ConsumerMetrics) -> Iterator[Value]:
+        if (value := pick(found)) is not None:
+            yield value, _client(found)
+
+    return values
+
+
+def _errors(found: ProducerMetrics | ConsumerMetrics) -> Iterator[Value]:
+    """Return the error responses for partitions and for whole requests."""
+    for name, times in found.errors.items():
+        yield times, {**_client(found), ERROR_TYPE: name}
+    for broker in found.brokers.values():
+        for name, times in broker.errors.items():
+            yield times, {**_client(found), **_server(broker), ERROR_TYPE: name}
+
+
+def _quantiles(durations: Durations, attributes: Attributes) -> Iterator[Value]:
+    for quantile, value in ((0.5, durations.p50), (0.99, durations.p99), (1.0, durations.max)):
+        if value is not None:
+            yield value, {**attributes, QUANTILE: quantile}
+
+
+def _duration(
+    pick: Callable[..., Durations],
+) -> Callable[[ProducerMetrics | ConsumerMetrics], Iterator[Value]]:
+    """Return a function that gives the quantiles of durations."""
+    return lambda found: _quantiles(pick(found), _client(found))
+
+
+def _latencies(found: ProducerMetrics | ConsumerMetrics) -> Iterator[Value]:
+    for broker in found.brokers.values():
+        for name, requests in broker.requests.items():
+            yield from _quantiles(requests.latency, {**_client(found), **_server(broker), REQUEST: name})
+
+
+def _requests(
+    pick: Callable[[RequestMetrics], float],
+) -> Callable[[ProducerMetrics | ConsumerMetrics], Iterator[Value]]:
+    """Return a function that picks a value of each kind of request to each broker."""
+
+    def values(found: ProducerMetrics | ConsumerMetrics) -> Iterator[Value]:
+        summed: dict[tuple[str, str], tuple[float, Attributes]] = {}
+        for broker in found.brokers.values():
+            for name, requests in broker.requests.items():
+                # A bootstrap server is one of the brokers, with another node id.
+                before, _ = summed.get((broker.address, name), (0.0, {}))
+                attributes = {**_client(found), **_server(broker), REQUEST: name}
+                summed[broker.address, name] = before + pick(requests), attributes
+        yield from summed.values()
+
+    return values
+
+
+def _server(broker: BrokerMetrics) -> Attributes:
+    host, _, port = broker.address.rpartition(":")
+    return {SERVER_ADDRESS: host.strip("[]"), SERVER_PORT: int(port)}
+
+
+_BOTH: Final = (
+    Instrument("pyklient.errors", "{response}", "Error responses, by the name of the error code", _errors),
+    Instrument(
+        "pyklient.requests", "{request}", "Requests that were sent", _requests(lambda each: each.sent)
+    ),
+    Instrument(
+        "pyklient.requests.failed",
+        "{request}",
+        "Requests that got no response",
+        _requests(lambda each: each.failed),
+    ),
+    Instrument("pyklient.sent.bytes", "By", "Bytes of requests", _requests(lambda each: each.bytes_sent)),
+    Instrument(
+        "pyklient.received.bytes", "By", "Bytes of responses", _requests(lambda each: each.bytes_received)
+    ),
+    Instrument(
+        "pyklient.request.duration",
+        "s",
+        "Quantiles of the time from a request to its response, of the last minute",
+        _latencies,
+        is_total=False,
+    ),
+    Instrument(
+        "pyklient.throttle.time",
+        "s",
+        "Time for which brokers have asked the client to wait",
+        _single(lambda found: found.throttle_time),
+    ),
+)
+
+PRODUCER: Final = (
+    Instrument(
+        "messaging.client.sent.messages",
+        "{message}",
+        "Records that were delivered, and with error.type those that were not",
+        _sent,
+    ),
+    Instrument(
+        "pyklient.producer.bytes",
+        "By",
+        "Bytes of batches that were delivered",
+        _produced(lambda partition: partition.delivered.bytes),
+    ),
+    Instrument(
+        "pyklient.producer.batches",
+        "{batch}",
+        "Batches that were delivered",
+        _produced(lambda partition: partition.delivered.batches),
+    ),
+    Instrument(
+        "pyklient.producer.retries",
+        "{batch}",
+        "Batches that were sent again",
+        _produced(lambda partition: partition.retried_batches),
+    ),
+    Instrument(
+        "pyklient.producer.waiting",
+        "{message}",
+        "Records that are neither delivered nor failed yet",
+        _single(lambda found: found.waiting_records),
+        is_total=False,
+    ),
+    Instrument(
+        "pyklient.producer.buffer.used",
+        "By",
+        "Memory for records that are not delivered yet",
+        _single(lambda found: found.buffer_used),
+        is_total=False,
+    ),
+    Instrument(
+        "pyklient.producer.batch.fill",
+        "1",
+        "Mean size of batches, as a part of batch_size",
+        _single(lambda found: found.batch_fill),
+        is_total=False,
+    ),
+    Instrument(
+        "pyklient.producer.queue.duration",
+        "s",
+        "Quantiles of the time for which batches waited before they were sent, of the last minute",
+        _duration(lambda found: found.queue_time),
+        is_total=False,
+    ),
+    Instrument(
+        "pyklient.producer.delivery.duration",
+        "s",
+        "Quantiles of the time until batches were confirmed, of the last minute",
+        _duration(lambda found: found.delivery_time),
+        is_total=False,
+    ),
+    *_BOTH,
+)
+"""The instruments for a producer."""
+
+CONSUMER: Final = (
+    Instrument(
+        "messaging.client.consumed.messages",
+        "{message}",
+        "Messages that were handed out",
+        _consumed(lambda partition: partition.consumed.records),
+    ),
+    Instrument(
+        "pyklient.consumer.bytes",
+        "By",
+        "Bytes that were decoded into these messages",
+        _consumed(lambda partition: partition.consumed.bytes),
+    ),
+    Instrument(
+        "pyklient.consumer.fetched.bytes",
+        "By",
+        "Bytes of records that were fetched",
+        _consumed(lambda partition: partition.fetched.bytes),
+    ),
+    Instrument(
+        "pyklient.consumer.lag",
+        "{message}",
+        "Offsets from the position to the end of the partition",
+        _consumed(lambda partition: partition.lag),
+        is_total=False,
+    ),
+    Instrument(
+        "pyklient.consumer.position",
+        "{offset}",
+        "Offset of the next message",
+        _consumed(lambda partition: partition.position),
+        is_total=False,
+    ),
+    Instrument(
+        "pyklient.consumer.queued.bytes",
+        "By",
+        "Bytes that were fetched and are not read yet",
+        _single(lambda found: found.queued_bytes),
+        is_total=False,
+    ),
+    Instrument(
+        "pyklient.consumer.assignments",
+        "{assignment}",
+        "Times that partitions were assigned",
+        _single(lambda found: found.rebalances.assignments),
+    ),
+    Instrument(
+        "pyklient.consumer.rebalance.time",
+        "s",
+        "Time that rebalances have taken",
+        _single(lambda found: found.rebalances.durations.total),
+    ),
+    Instrument(
+        "pyklient.consumer.commits",
+        "{commit}",
+        "Commits that have stored offsets",
+        _single(lambda found: found.commits.commits),
+    ),
+    Instrument(
+        "pyklient.consumer.commits.failed",
+        "{commit}",
+        "Commits that have failed",
+        _single(lambda found: found.commits.failed),
+    ),
+    *_BOTH,
+)
+"""The instruments for a connector."""
