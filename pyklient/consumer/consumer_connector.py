@@ -180,10 +180,10 @@ class ConsumerConnector:
     ) -> ParallelConsumer:
         """Call *handler* for each message of *topics*, in several *workers* at the same time.
 
-        ``run`` of the ParallelConsumer begins to do so. The workers are threads, or *processes*, to which the
-        handler is pickled. With the order ``"key"``, messages of one partition with the same key are handled
-        one after another, and messages without a key in any order. ``"partition"`` keeps the order of each
-        partition, and ``"unordered"`` none.
+        ``run`` of the ParallelConsumer begins to do so. The workers are threads. If *processes* is true, they
+        are child processes, which get the handler by pickle. With the order ``"key"``, messages of one
+        partition with the same key are handled one after another, and messages without a key in any order.
+        ``"partition"`` keeps the order of each partition, and ``"unordered"`` none.
 
         If the handler raises an exception, ``on_error(message, exception)`` is called, in a thread of this
         process. The message is done if this returns. If it raises an exception, or if there is no *on_error*,

@@ -1,6 +1,6 @@
-"""The text that is committed with an offset: the later offsets whose messages were handled already.
+"""The text that a ParallelConsumer commits with an offset: it lists later offsets whose messages are handled.
 
-A text lists the offsets after the committed one, either as the lengths of runs (not completed, completed,
+A text describes the offsets after the committed one, either as the lengths of runs (not completed, completed,
 not completed, …) or as one bit per offset, whichever is shorter. Brokers accept texts of 4,096 characters by
 default (``offset.metadata.max.bytes``). ``fits`` tells in advance whether a text will be short enough, so
 that a message whose completion could not be written down is not handed out yet.

@@ -84,7 +84,7 @@ class ParallelConsumer:
         """Let :meth:`run` return when the messages that workers handle now are done.
 
         This returns at once. It may be called in a handler, in a signal handler and in any thread. Messages
-        that no handler has got yet come again, to the next member that reads the partition.
+        that no handler has got yet are handed out again, by the next member that reads the partition.
         """
         self._stopping = True
         self._stream.queues.stop()

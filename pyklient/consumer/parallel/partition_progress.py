@@ -15,8 +15,8 @@ class PartitionProgress:
     """The messages of one partition that are in hand, as long as the client owns the partition.
 
     A message is in hand from the moment it is read until its handler has returned. Everything before the
-    first message in hand is completed. What is completed behind it is written into the metadata of the
-    commit, and the next owner of the partition does not hand it out again. The stream's lock must be held.
+    first message in hand is completed. Later messages that are completed are listed in the metadata of the
+    commit, and the next owner of the partition does not hand them out again. The stream's lock must be held.
     """
 
     def __init__(self, owned: OwnedPartition) -> None:
@@ -50,7 +50,8 @@ class PartitionProgress:
                 yield message
 
     def may_start(self, offset: int) -> bool:
-        """Return True if a commit can tell that the message at *offset*, which is in hand, is completed."""
+        """Return True if the metadata of a commit will have space to list the message at *offset* as
+        completed."""
         first = next(iter(self._in_hand))
         last = self._remembered[-1].stop if self._remembered else offset
         gaps = len(self._in_hand) + len(self._remembered)
@@ -67,7 +68,7 @@ class PartitionProgress:
         return read._replace(offset=first, metadata=completed_offsets.encode(first, completed))
 
     def _completed(self, end: int) -> Iterator[range]:
-        """Yield the completed offsets behind the first message in hand. *end* is the next offset to read."""
+        """Yield the completed offsets after the first message in hand. *end* is the next offset to read."""
         in_hand = iter(self._in_hand)
         before = next(in_hand, end)
         for offset in in_hand:

@@ -19,7 +19,7 @@ __all__ = ["DifferentSubscriptions"]
 
 
 class DifferentSubscriptions:
-    """One assignment."""
+    """The computation of one assignment for members that subscribe to different topics."""
 
     def __init__(
         self, members: Sequence[Subscriber], partitions: Partitions, claims: OwnedClaims, racks: Racks
@@ -70,7 +70,7 @@ class DifferentSubscriptions:
         return {member: sorted(partitions) for member, partitions in (found | fixed).items()}
 
     def _keep_owned(self) -> bool:
-        """Let members keep what they own. Return True if something had to be taken away."""
+        """Let members keep what they own. Return True if a member had to give up a partition."""
         took_away = False
         for member, owned in self._claims.owned.items():
             mine = self._assigned[member] = set()
@@ -83,7 +83,8 @@ class DifferentSubscriptions:
         return took_away
 
     def _give(self, partition: TopicPartition, *, within_racks: bool = False) -> bool:
-        """Assign *partition* to the subscriber with the fewest partitions. Return False if there is none."""
+        """Assign *partition* to the subscriber with the fewest partitions. Return False if there is no
+        subscriber."""
         for member in self._by_load:
             if partition.topic in self._topics_of[member] and not (
                 within_racks and self._racks.differ(member, partition)
@@ -108,7 +109,8 @@ class DifferentSubscriptions:
         return fixed
 
     def _balance(self, movable: Iterable[TopicPartition]) -> bool:
-        """Move partitions until that makes nothing more equal. Return True if a partition was moved."""
+        """Move partitions as long as that makes the members' numbers of partitions more equal. Return True if
+        a partition was moved."""
         ordered = list(movable)
         moved_any, moved = False, True
         while moved:
@@ -136,7 +138,8 @@ class DifferentSubscriptions:
         return next(member for member in self._by_load if topic in self._topics_of[member])
 
     def _move(self, partition: TopicPartition, taker: str) -> None:
-        """Move *partition*, or another partition whose move keeps more partitions where they are."""
+        """Move *partition* to the member *taker*, or move another partition if more partitions can then stay
+        with their members."""
         chosen = self._movements.better_choice(partition, self._owner[partition], taker)
         giver = self._owner[chosen]
         self._by_load.remove(giver)
@@ -162,8 +165,8 @@ class DifferentSubscriptions:
         return self._balanced
 
     def _fewest_by_takers(self, loads: Mapping[str, int]) -> Iterator[tuple[Set[str], int]]:
-        """Return topics with the same subscribers, and the number of partitions of the subscriber with the
-        fewest."""
+        """Yield sets of topics that have the same subscribers, each with the smallest of *loads*, the numbers
+        of partitions, of these subscribers."""
         for takers, topics in self._topics_by_takers.items():
             if movable := [loads[member] for member in takers if member in loads]:
                 yield topics, min(movable)

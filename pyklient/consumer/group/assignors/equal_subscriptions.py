@@ -18,8 +18,9 @@ __all__ = ["EqualSubscriptions"]
 
 
 class EqualSubscriptions:
-    """One assignment. After :meth:`assign`, ``transferred`` has the partitions that another member must give
-    back first, and the members that get them."""
+    """The computation of one assignment for members that subscribe to the same topics. After :meth:`assign`,
+    ``transferred`` has the partitions that another member must give back first, and the members that get
+    them."""
 
     def __init__(
         self, members: Sequence[str], partitions: Partitions, claims: OwnedClaims, racks: Racks

@@ -23,8 +23,7 @@ class OwnedClaims(NamedTuple):
 def owned_claims(
     members: Sequence[Subscriber], said: Mapping[str, LastAssignment], partitions: Partitions
 ) -> OwnedClaims:
-    """Return who owned what, by what each member *said*. The order of *members* decides between equal
-    claims."""
+    """Return which member owned which partitions, according to what each member *said* that it had last."""
     owned: dict[str, list[TopicPartition]] = {}
     disputed: set[TopicPartition] = set()
     owner: dict[TopicPartition, Subscriber] = {}

@@ -117,7 +117,8 @@ def _had_last(member: Subscriber) -> LastAssignment:
 
 
 def _owns(member: Subscriber) -> LastAssignment:
-    """Return what *member* owns. If its subscription does not say since when, its user data may say it."""
+    """Return what *member* owns, and since which generation. The generation comes from its subscription, or
+    else from its user data."""
     generation = member.generation
     if generation < 0 and member.user_data:
         try:

@@ -18,7 +18,7 @@ class Attempts:
         self.backoff = config.rebalance_backoff_ms / 1000
         self._most = config.rebalance_max_retries
         self.count = 0
-        """The number of attempts of this round."""
+        """The number of attempts that this round has made so far."""
         self.failure: KafkaError | None = None
         """The error of the last attempt, or None if other members owned partitions then."""
         self._due_at = 0.0
@@ -35,7 +35,7 @@ class Attempts:
 
     @property
     def wait(self) -> float:
-        """The seconds until the next attempt is due. Not positive if it is due."""
+        """The number of seconds until the next attempt is due; 0 or less if it is due."""
         return self._due_at - time.monotonic()
 
     def begin_round(self) -> None:

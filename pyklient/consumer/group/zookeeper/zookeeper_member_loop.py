@@ -183,8 +183,8 @@ class ZooKeeperMemberLoop:
         """Make one attempt to rebalance. If it fails, wait before the next attempt, or give up after the
         last.
 
-        Raise an error that another attempt cannot end, such as that of an access list. The content of a node
-        may be repaired meanwhile.
+        Raise the error if another attempt cannot succeed, for example because of an access list. An attempt
+        that has failed because of the content of a node is repeated, as somebody may repair the node.
         """
         self._changed = False
         self._attempts.begin()
