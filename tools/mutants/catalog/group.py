@@ -95,8 +95,8 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer/group: an incremental member gives everything back before it joins again",
-        "pyklient/consumer/group/classic/member_loop.py",
-        "if not (self._member.incremental and self._member.generation >= 0):",
+        "pyklient/consumer/group/classic/handover.py",
+        "if not (member.incremental and member.generation >= 0):",
         "if True:",
         (
             "tests/consumer/group/test_incremental.py::test_what_stays_owned_keeps_its_queue_and_is_neither_fetched_nor_delivered_again",

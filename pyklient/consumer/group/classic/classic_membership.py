@@ -64,11 +64,11 @@ class ClassicMembership:
                 registry, self._member.group_id, self._first_contact_timeout, self._zookeeper_timeout
             )
         self._member.subscribe(subscription)
-        self._loop.handler = handler
+        self._loop.handover.handler = handler
         self._client.refresh_metadata(subscription.asks_for, self._first_contact_timeout)
         self._loop.notice_topics()
         handler.watch(subscription.asks_for)
-        self._loop.rebalance_thread.thread.start()
+        self._loop.handover.thread.thread.start()
         self.thread.start()
         try:
             self._loop.joined.result(self._join_timeout)
@@ -101,7 +101,7 @@ class ClassicMembership:
                 # It may wait there until all other members have joined: cut that short.
                 with suppress(KafkaError):
                     self._client.connection(node_id, Purpose.GROUP, _TICK).close()
-        self._loop.rebalance_thread.end()
+        self._loop.handover.thread.end()
 
     def abandon(self, then: Callable[[], None]) -> bool:
         """Leave the group because the connector was dropped, and call *then* as the last step of the group
@@ -126,4 +126,4 @@ class ClassicMembership:
 
     @property
     def _threads(self) -> tuple[threading.Thread, threading.Thread]:
-        return self.thread, self._loop.rebalance_thread.thread
+        return self.thread, self._loop.handover.thread.thread

@@ -1,0 +1,33 @@
+"""Plays the dialogues of the group thread, and stops early while the client closes."""
+
+from typing import TypeVar
+
+from pyklient.errors import KafkaError
+from pyklient.net.dialogue import Dialogue, while_worthwhile
+from pyklient.net.network_client import NetworkClient
+
+__all__ = ["GroupDialogues"]
+
+_T = TypeVar("_T")
+
+
+class GroupDialogues:
+    """Plays dialogues of the group thread with *client*."""
+
+    def __init__(self, client: NetworkClient) -> None:
+        self._client = client
+        self.closing = False
+        """True once the member is to leave its group for good."""
+
+    def play(self, dialogue: Dialogue[_T], timeout: float) -> _T:
+        """Play *dialogue*, and return its result. While the client closes, stop if no broker can be
+        reached."""
+        return self._client.play(while_worthwhile(dialogue, self.in_vain), timeout)
+
+    def in_vain(self) -> KafkaError | None:
+        """Return the error because of which a request is not worth trying, or None if it is."""
+        return self._client.unreachable() if self.closing else None
+
+    def check_open(self) -> None:
+        """Raise ClosedError if the client is closed."""
+        self._client.pause(0)

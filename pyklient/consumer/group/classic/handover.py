@@ -1,0 +1,155 @@
+"""Hands partitions over between the group and the assignment handler, while heartbeats continue.
+
+A second thread calls the assignment handler to revoke and assign partitions, and the group thread sends
+heartbeats until that call has returned. So neither a slow handler of messages nor a slow rebalance listener
+ends the session. ``rebalance_timeout_ms`` limits the time for both together during a rebalance.
+"""
+
+import logging
+import queue
+import time
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from functools import partial
+
+from pyklient.config import ConsumerConfig
+from pyklient.consumer.group.assignment_handler import AssignmentHandler
+from pyklient.consumer.group.classic.group_dialogues import GroupDialogues
+from pyklient.consumer.group.classic.heartbeats import Heartbeats
+from pyklient.consumer.group.classic.member import Member
+from pyklient.consumer.group.classic.states import Event
+from pyklient.consumer.group.rebalance_thread import RebalanceThread
+from pyklient.consumer.owned_partitions import MemberIdentity
+from pyklient.errors import KafkaError
+from pyklient.topic_partition import TopicPartition
+
+__all__ = ["Handover"]
+
+log = logging.getLogger("pyklient.consumer")
+
+_SHARE_IN_HAND = 0.9
+"""The part of the rebalance time-out in which a loop may finish its message in hand. The remainder is for a
+commit, the listener and the request to join."""
+
+
+class Handover:
+    """The partitions that *handler* has got for *member*. Only the group thread uses this object.
+
+    *bell* wakes the group thread.
+    """
+
+    handler: AssignmentHandler
+
+    def __init__(
+        self,
+        config: ConsumerConfig,
+        member: Member,
+        dialogues: GroupDialogues,
+        heartbeats: Heartbeats,
+        bell: "queue.SimpleQueue[None]",
+    ) -> None:
+        self._member = member
+        self._dialogues = dialogues
+        self._heartbeats = heartbeats
+        self._bell = bell
+        # A rebalance is heard of with a heartbeat, up to one interval after the group has begun to wait.
+        rebalance = config.rebalance_timeout_ms / 1000
+        self._revocation_timeout = max(rebalance / 2, (rebalance - heartbeats.interval) * _SHARE_IN_HAND)
+        self._owned: frozenset[TopicPartition] = frozenset()
+        self.pending: Collection[TopicPartition] | None = None
+        """The partitions of this generation, until the handler has got all of them."""
+        self.must_rejoin = False
+        """True if the member has given back partitions for which other members wait."""
+        self._noticed: Event | None = None
+        """The event that followed from the heartbeats during the last call of the handler."""
+        self.thread = RebalanceThread(f"pyklient-rebalance-{config.group_id}", done=partial(bell.put, None))
+
+    def begin(self) -> None:
+        """Tell the handler, before the member joins for the first time, that it owns nothing."""
+        self._revoke((), 0.0)
+
+    def assign(self, partitions: Collection[TopicPartition]) -> Event | None:
+        """Make the handler revoke partitions that are not in *partitions*, and assign those that are new.
+
+        Return the event that followed from a heartbeat meanwhile, or None. If the committed offsets could not
+        be fetched, the partitions stay ``pending``. Partitions are revoked only with an incremental assignor:
+        with others, the member has given all partitions back before it joined. Revoked partitions go to
+        others when all members have joined again.
+        """
+        member, identity = self._member, self._member.identity
+        if self._owned and not member.owned:
+            # The group had removed the member, which then joined as a newcomer.
+            self.handler.lost(self._owned)
+            self._revoke(self._owned, 0.0)
+        elif given_back := self._owned.difference(partitions):
+            self.must_rejoin = True
+            self._revoke(given_back, self._revocation_timeout, identity)
+        new = [each for each in partitions if each not in self._owned]
+        try:
+            self._call(partial(self.handler.assigned, new, identity))
+        except KafkaError as error:
+            if not error.retriable:
+                raise
+            log.info(
+                "group %s: committed offsets are asked for again, because of an error: %s",
+                member.group_id,
+                error,
+            )
+        else:
+            self._owned, self.pending = frozenset(partitions), None
+            member.owned = self._owned if member.incremental and member.generation >= 0 else frozenset()
+        return self._noticed
+
+    def give_back(self) -> None:
+        """Give partitions back before the member joins again: all of them, or only those of topics that it
+        does not subscribe to any more, if the member may keep partitions meanwhile."""
+        self.pending = None
+        member = self._member
+        if not (member.incremental and member.generation >= 0):
+            self._revoke(self._owned, self._revocation_timeout)
+        elif gone := frozenset(each for each in self._owned if each.topic not in member.topics):
+            self._revoke(gone, self._revocation_timeout)
+            member.owned = self._owned
+
+    def give_all_back(self, *, at_once: bool) -> None:
+        """Give all partitions back before the member leaves, without waiting for loops if *at_once*."""
+        self.pending = None
+        self._revoke(self._owned, 0.0 if at_once else self._revocation_timeout)
+        self._member.owned = frozenset()
+        self.handler.left()
+
+    def send_heartbeat(self) -> Event | None:
+        """Send one heartbeat, and tell the handler if the group has removed the member. Return the event that
+        follows, or None."""
+        event = self._heartbeats.send()
+        if event is Event.LOST:
+            self.handler.lost(self._owned)
+        return event
+
+    def _revoke(
+        self,
+        partitions: Collection[TopicPartition],
+        timeout: float,
+        identity: MemberIdentity | None = None,
+    ) -> None:
+        try:
+            self._call(partial(self.handler.revoked, partitions, timeout, identity))
+        finally:  # until then, a heartbeat may tell that they are lost
+            self._owned = self._owned.difference(partitions)
+
+    def _call(self, call: Callable[[], None]) -> None:
+        """Make the rebalance thread run *call*, and send heartbeats until *call* returns.
+
+        Raises what *call* raises, and ClosedError when the client is closed.
+        """
+        done = self.thread.call(call)
+        self._noticed = None
+        while not done.done():
+            self._dialogues.check_open()  # whatever the call still waits for
+            is_member = self._member.generation >= 0
+            left = self._heartbeats.due_at - time.monotonic() if is_member else self._heartbeats.interval
+            with suppress(queue.Empty):
+                self._bell.get(timeout=max(0.0, left))
+            if is_member and time.monotonic() >= self._heartbeats.due_at and not done.done():
+                self._noticed = self.send_heartbeat() or self._noticed
+        done.result()

@@ -1,0 +1,47 @@
+"""The heartbeats of a member: when the next one is due, and what the group coordinator says to it."""
+
+import logging
+import time
+
+from pyklient.config import ConsumerConfig
+from pyklient.consumer.group.classic.group_dialogues import GroupDialogues
+from pyklient.consumer.group.classic.heartbeat import heartbeat
+from pyklient.consumer.group.classic.member import Member
+from pyklient.consumer.group.classic.states import Event
+from pyklient.errors import ClosedError, KafkaError
+
+__all__ = ["Heartbeats"]
+
+log = logging.getLogger("pyklient.consumer")
+
+
+class Heartbeats:
+    """The heartbeats of *member*. Only the group thread uses this object."""
+
+    def __init__(self, config: ConsumerConfig, member: Member, dialogues: GroupDialogues) -> None:
+        self._member = member
+        self._dialogues = dialogues
+        self._timeout = min(config.session_timeout_ms, config.request_timeout_ms) / 1000
+        self.interval = config.heartbeat_interval_ms / 1000
+        """The seconds between two heartbeats."""
+        self.due_at = time.monotonic()
+        """The time of the next heartbeat."""
+
+    def postpone(self) -> None:
+        """Make the next heartbeat due one interval from now."""
+        self.due_at = time.monotonic() + self.interval
+
+    def send(self) -> Event | None:
+        """Send one heartbeat. Return the event that follows from the response, or None if nothing has
+        changed."""
+        self.postpone()
+        try:
+            return self._dialogues.play(heartbeat(self._member), self._timeout)
+        except ClosedError:
+            self._dialogues.check_open()  # otherwise only a connection was closed
+            return None
+        except KafkaError as error:
+            if not error.retriable:
+                raise
+            log.info("group %s: the coordinator did not answer a heartbeat: %s", self._member.group_id, error)
+            return None
