@@ -6,7 +6,6 @@ Version 3 adds the rack, version 4 (0.10) the names of the listeners, and versio
 """
 
 import re
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -98,11 +97,6 @@ def broker_content(broker: BrokerNode) -> bytes:
     if broker.version >= 3 and broker.rack is not None:
         values["rack"] = broker.rack
     return json_content(**values, **common, host=host, port=port, version=broker.version)
-
-
-def now_ms() -> int:
-    """Return the present time in milliseconds since 1970, as a node contains it."""
-    return time.time_ns() // 1_000_000
 
 
 def _parse_oldest(path: str, broker_id: int, content: bytes) -> BrokerNode:

@@ -3,11 +3,12 @@ too."""
 
 import json
 import re
+import time
 from typing import Any, Final, NoReturn
 
 from pyklient.errors import NodeContentError
 
-__all__ = ["NodeFields", "garbled", "json_content", "text_content", "whole_number"]
+__all__ = ["NodeFields", "garbled", "json_content", "now_ms", "text_content", "whole_number"]
 
 _SHOWN: Final = 60
 _NUMBER: Final = re.compile(r"-?[0-9]{1,19}")
@@ -36,6 +37,11 @@ def whole_number(path: str, content: bytes) -> int:
     if not _NUMBER.fullmatch(text):
         raise garbled(path, content, "the content is not a whole number")
     return int(text)
+
+
+def now_ms() -> int:
+    """Return the present time in milliseconds since 1970, as a node contains it."""
+    return time.time_ns() // 1_000_000
 
 
 def json_content(**values: object) -> bytes:

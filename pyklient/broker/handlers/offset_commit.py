@@ -10,12 +10,12 @@ from collections.abc import Awaitable
 from pyklient.broker.api_errors import ApiError
 from pyklient.broker.groups.offsets_journal import CommittedOffset
 from pyklient.broker.handlers.request_context import RequestContext
-from pyklient.broker.handlers.zookeeper_group import zookeeper_error
+from pyklient.broker.handlers.zookeeper_offsets import zookeeper_error
 from pyklient.broker.node_state import NodeState
-from pyklient.broker.registration.zookeeper_offsets import write_offsets
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import KafkaError
 from pyklient.protocol.messages import OffsetCommitRequest, OffsetCommitResponse
+from pyklient.registry.committed_offsets import write_offsets
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["offset_commit"]

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Mapping
 
 from pyklient.broker.groups.offsets_journal import CommittedOffset
 from pyklient.broker.handlers.request_context import RequestContext
-from pyklient.broker.handlers.zookeeper_group import zookeeper_error
+from pyklient.broker.handlers.zookeeper_offsets import zookeeper_error
 from pyklient.broker.node_state import NodeState
 from pyklient.broker.registration.zookeeper_offsets import read_offsets
 from pyklient.error_codes import ErrorCode

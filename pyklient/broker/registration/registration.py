@@ -6,7 +6,6 @@ has expired.
 
 import asyncio
 import logging
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final, TypeVar
@@ -21,6 +20,7 @@ from pyklient.broker.registration.entries import (
 from pyklient.errors import ClosedError, KafkaError
 from pyklient.registry import paths
 from pyklient.registry.broker_nodes import BrokerEndpoint, BrokerNode
+from pyklient.registry.node_content import now_ms
 from pyklient.registry.requests import Children, RegistryDialogue
 from pyklient.registry.session_event import SessionEvent
 from pyklient.registry.settings import ZooKeeperSettings
@@ -75,7 +75,7 @@ class Registration:
         """Write all entries of the broker, which serves at *host* and *port*. Raises ConfigurationError if
         another broker has the same id."""
         address = BrokerEndpoint("PLAINTEXT", "PLAINTEXT", host, port)
-        self._broker = BrokerNode(broker_id, (address,), timestamp_ms=time.time_ns() // 1_000_000)
+        self._broker = BrokerNode(broker_id, (address,), timestamp_ms=now_ms())
         self._cluster_id = cluster_id
         wanted = self._wanted
         await self.play(announce(self._broker, cluster_id, self._wait_seconds), _START_SECONDS)

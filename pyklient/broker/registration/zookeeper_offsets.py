@@ -1,25 +1,14 @@
-"""The dialogues by which a broker keeps offsets in ZooKeeper for clients that commit with version 0."""
+"""The dialogue by which a broker reads offsets from ZooKeeper for clients that fetch them with version 0."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
-from pyklient.errors import NodeContentError, NodeExistsError
+from pyklient.errors import NodeContentError
 from pyklient.registry import paths
-from pyklient.registry.consumer_nodes import offset_content, parse_offset
-from pyklient.registry.requests import Create, Node, Read, RegistryDialogue, Write
+from pyklient.registry.consumer_nodes import parse_offset
+from pyklient.registry.requests import Node, Read, RegistryDialogue, all_answers
 from pyklient.topic_partition import TopicPartition
 
-__all__ = ["read_offsets", "write_offsets"]
-
-
-def write_offsets(group_id: str, offsets: Mapping[TopicPartition, int]) -> RegistryDialogue[None]:
-    """Write the *offsets* that a group commits into ZooKeeper."""
-    for partition, offset in offsets.items():
-        path = paths.committed_offset(group_id, partition.topic, partition.partition)
-        content = offset_content(offset)
-        try:
-            yield Create(path, content)
-        except NodeExistsError:
-            yield Write(path, content)
+__all__ = ["read_offsets"]
 
 
 def read_offsets(
@@ -29,10 +18,10 @@ def read_offsets(
 
     If the node of a partition does not contain an offset, the result has an error for this partition.
     """
+    where = {paths.committed_offset(group_id, each.topic, each.partition): each for each in partitions}
+    nodes: list[Node | None] = yield from all_answers(map(Read, where))
     found: dict[TopicPartition, int | NodeContentError] = {}
-    for partition in partitions:
-        path = paths.committed_offset(group_id, partition.topic, partition.partition)
-        node: Node | None = yield Read(path)
+    for (path, partition), node in zip(where.items(), nodes, strict=True):
         if node is not None:
             try:
                 found[partition] = parse_offset(path, node.content)

@@ -7,14 +7,15 @@ from typing import TypeVar
 
 from pyklient.consumer.offsets.offset_store import Rejections, commit_here
 from pyklient.consumer.owned_partitions import MemberIdentity
-from pyklient.errors import KafkaError, NodeExistsError, NoNodeError, RegistryConnectionError
+from pyklient.errors import KafkaError, RegistryConnectionError
 from pyklient.registry import paths
-from pyklient.registry.consumer_nodes import offset_content, parse_offset
-from pyklient.registry.requests import Create, Node, Read, RegistryDialogue, Together, Write, all_answers
+from pyklient.registry.committed_offsets import write_offsets
+from pyklient.registry.consumer_nodes import parse_offset
+from pyklient.registry.requests import Node, Read, RegistryDialogue, all_answers
 from pyklient.registry.zookeeper import ZooKeeper
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
-__all__ = ["ZooKeeperOffsetStore", "read_offsets", "write_offsets"]
+__all__ = ["ZooKeeperOffsetStore", "read_offsets"]
 
 log = logging.getLogger("pyklient.consumer")
 
@@ -45,7 +46,8 @@ class ZooKeeperOffsetStore:
 
         ZooKeeper does not know which member owns the partitions, so *identity* is not used.
         """
-        self._play(write_offsets(self._group_id, positions), timeout)
+        offsets = {each: position.offset for each, position in positions.items()}
+        self._play(write_offsets(self._group_id, offsets), timeout)
         return {}
 
     def commit_async(
@@ -113,25 +115,3 @@ def read_offsets(
         else:
             found[each] = OffsetAndMetadata(offset)
     return found
-
-
-def write_offsets(
-    group_id: str, positions: Mapping[TopicPartition, OffsetAndMetadata]
-) -> RegistryDialogue[None]:
-    """Write the offsets of *positions* to the nodes of the group in ZooKeeper. Create missing nodes."""
-    left = {
-        paths.committed_offset(group_id, each.topic, each.partition): offset_content(position.offset)
-        for each, position in positions.items()
-    }
-    # Most nodes exist. If one does not, another member may create it before this one does.
-    for attempt, rejected_for in ((Write, NoNodeError), (Create, NodeExistsError), (Write, None)):
-        answers = yield Together(tuple(attempt(path, content) for path, content in left.items()))
-        again = {}
-        for path, answer in zip(left, answers, strict=True):
-            if rejected_for is not None and isinstance(answer, rejected_for):
-                again[path] = left[path]
-            elif isinstance(answer, KafkaError):
-                raise answer
-        left = again
-        if not left:
-            return

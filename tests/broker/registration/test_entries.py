@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from pyklient.broker.registration.entries import TopicEntry, announce, find_cluster, mirror_topics
-from pyklient.broker.registration.zookeeper_offsets import read_offsets, write_offsets
+from pyklient.broker.registration.zookeeper_offsets import read_offsets
 from pyklient.errors import ConfigurationError, NodeContentError
 from pyklient.registry.broker_nodes import BrokerEndpoint, BrokerNode, broker_content
+from pyklient.registry.committed_offsets import write_offsets
 from pyklient.registry.requests import Create, Delete, Pause, Write
 from pyklient.topic_partition import TopicPartition
 from tests.consumer.group.zookeeper.nodes import Nodes

@@ -10,7 +10,6 @@ dialogues do what that consumer does in a rebalance, except for three steps that
 """
 
 import logging
-import time
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
@@ -24,7 +23,7 @@ from pyklient.errors import ConfigurationError, NodeExistsError
 from pyklient.registry import paths
 from pyklient.registry.broker_nodes import broker_ids
 from pyklient.registry.consumer_nodes import ConsumerNode, consumer_content, parse_consumer
-from pyklient.registry.node_content import garbled
+from pyklient.registry.node_content import garbled, now_ms
 from pyklient.registry.requests import (
     Children,
     Create,
@@ -203,9 +202,8 @@ def _warn_of_missing_topics(member: ZooKeeperMember, partitions: Mapping[str, li
 
 def _registration(subscription: Subscription) -> bytes:
     """Return the content of the node by which a member registers its *subscription*."""
-    now_ms = time.time_ns() // 1_000_000
     if (topic_filter := subscription.topic_filter) is None:
-        return consumer_content(ConsumerNode(subscription.named, timestamp_ms=now_ms))
+        return consumer_content(ConsumerNode(subscription.named, timestamp_ms=now_ms()))
     return consumer_content(
-        ConsumerNode({topic_filter.pattern: subscription.shared_streams}, topic_filter.kind, now_ms)
+        ConsumerNode({topic_filter.pattern: subscription.shared_streams}, topic_filter.kind, now_ms())
     )

@@ -1,4 +1,4 @@
-"""Checks if the offsets of a group can be kept in ZooKeeper."""
+"""Checks if a group can keep its offsets in ZooKeeper: version 0 of OffsetCommit and OffsetFetch."""
 
 import re
 from typing import Final
