@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         MessageStreamsExistError,
         MessageTooLargeError,
         OffsetOutOfRangeError,
+        PartitionNotAssignedError,
         ProtocolError,
         RebalanceFailedError,
         StreamInUseError,
@@ -125,6 +126,7 @@ __all__ = [
     "MessageStreamsExistError",
     "MessageTooLargeError",
     "OffsetOutOfRangeError",
+    "PartitionNotAssignedError",
     "ProtocolError",
     "RebalanceFailedError",
     "StreamInUseError",
@@ -148,8 +150,8 @@ _HOMES: Final = {
         "AuthenticationError BrokerConnectionError BrokerError BufferFullError ClosedError CommitError "
         "ConfigurationError ConsumerTimeout CorruptRecordError DataLossError DeliveryError ForkError "
         "KafkaError KafkaTimeoutError LoadConflictError MessageStreamsExistError MessageTooLargeError "
-        "OffsetOutOfRangeError ProtocolError RebalanceFailedError StreamInUseError UnsupportedCodecError "
-        "UnsupportedVersionError"
+        "OffsetOutOfRangeError PartitionNotAssignedError ProtocolError RebalanceFailedError StreamInUseError "
+        "UnsupportedCodecError UnsupportedVersionError"
     ),
     "pyklient.topic_partition": "OffsetAndMetadata RecordMetadata TopicPartition",
     "pyklient.config.keyword_types": "AdminOptions ClientOptions ConsumerOptions ProducerOptions ReadOptions",

@@ -29,6 +29,7 @@ __all__ = [
     "ConsumerTimeout",
     "StreamInUseError",
     "MessageStreamsExistError",
+    "PartitionNotAssignedError",
     "RebalanceFailedError",
     "OffsetOutOfRangeError",
     "DataLossError",
@@ -151,6 +152,11 @@ class StreamInUseError(KafkaError):
 
 class MessageStreamsExistError(KafkaError):
     """The message streams of a connector exist already. A connector makes its streams only once."""
+
+
+class PartitionNotAssignedError(KafkaError):
+    """A stream was asked about a partition that it does not read now. Another member of the group, or another
+    stream of the connector, may read the partition."""
 
 
 class RebalanceFailedError(KafkaError):

@@ -22,9 +22,10 @@ from pyklient.consumer.parallel.key_queues import Order
 from pyklient.consumer.parallel.parallel_consumer import ErrorHandler, Handler, ParallelConsumer
 from pyklient.consumer.parallel.worker_process import check_picklable
 from pyklient.consumer.stream.stream_core import StreamCore
+from pyklient.consumer.stream_control import StreamControl
 from pyklient.consumer.stream_creation import StreamCreation
 from pyklient.consumer.topic_filter import TopicFilter
-from pyklient.errors import ConfigurationError, MessageStreamsExistError
+from pyklient.errors import MessageStreamsExistError
 from pyklient.metrics.snapshots import ConsumerMetrics
 from pyklient.net.network_client import NetworkClient
 from pyklient.serialization import Decoder
@@ -78,6 +79,7 @@ class ConsumerConnector:
         self._lifecycle = ConnectorLifecycle(
             self._config, client, self._fetchers, self._membership, self._commits, self._streams
         )
+        self._control = StreamControl(self._config, client, self._store, self._commits, self._lifecycle)
 
     def __repr__(self) -> str:
         return repr(self._lifecycle)
@@ -129,7 +131,7 @@ class ConsumerConnector:
         choice = self._creation.by_topic(topic_streams, key_decoder, value_decoder)
         self._create(choice)
         return {
-            topic: [KafkaStream(core, self._commit_stream) for core in cores]
+            topic: [KafkaStream(core, self._control) for core in cores]
             for topic, cores in choice.named.items()
         }
 
@@ -149,7 +151,7 @@ class ConsumerConnector:
         """
         choice = self._creation.by_filter(topic_filter, num_streams, key_decoder, value_decoder)
         self._create(choice)
-        return [KafkaStream(core, self._commit_stream) for core in choice.shared]
+        return [KafkaStream(core, self._control) for core in choice.shared]
 
     def stream(
         self,
@@ -165,7 +167,7 @@ class ConsumerConnector:
         """
         choice = self._creation.one(topics, pattern, key_decoder, value_decoder)
         self._create(choice)
-        return KafkaStream(choice.streams[0], self._commit_stream)
+        return KafkaStream(choice.streams[0], self._control)
 
     def parallel(
         self,
@@ -213,11 +215,12 @@ class ConsumerConnector:
         member owns them now; all others are committed. Raises KafkaTimeoutError with the last failure after
         *timeout* seconds (None: ``default_api_timeout_ms``).
         """
-        within = self._commit_timeout(timeout)
         if offsets is None:
-            self._commits.commit(self._streams, within)
-        else:
-            self._commits.commit_these(argument_checks.positions(offsets, "offsets"), within)
+            self._control.commit(self._streams, timeout)
+            return
+        self._control.check_commits()
+        positions = argument_checks.positions(offsets, "offsets")
+        self._commits.commit_these(positions, self._control.seconds(timeout))
 
     def metrics(self) -> ConsumerMetrics:
         """Return what this connector has done so far: records, bytes, rates, lag, rebalances, commits, and
@@ -267,15 +270,3 @@ class ConsumerConnector:
             self._listener,
         )
         self._lifecycle.begin(choice.subscription, handler)
-
-    def _commit_stream(self, stream: StreamCore, timeout: float | None) -> None:
-        self._commits.commit([stream], self._commit_timeout(timeout))
-
-    def _commit_timeout(self, timeout: float | None) -> float:
-        """Return the time-out of a commit in seconds. Raise an error if this connector cannot commit."""
-        self._lifecycle.check_open()
-        if self._config.group_id is None:
-            raise ConfigurationError("offsets can be committed only for a group; set group_id")
-        if timeout is None:
-            return self._config.default_api_timeout_ms / 1000
-        return argument_checks.seconds(timeout, "timeout")

@@ -5,14 +5,17 @@ connector are garbage-collected when the user does not refer to them or to a loo
 pyklient notices that a connector was dropped without being closed.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
+from pyklient.consumer.start_points import StartPoint
 from pyklient.consumer.stream.active_loop import Loop
 from pyklient.consumer.stream.stream_core import StreamCore
+from pyklient.consumer.stream_control import StreamControl
 from pyklient.errors import ClosedError
 from pyklient.kernel import Message
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -39,9 +42,9 @@ class KafkaStream:
     - the error that ended the connector's membership of its group.
     """
 
-    def __init__(self, core: StreamCore, commit: Callable[[StreamCore, float | None], None]) -> None:
+    def __init__(self, core: StreamCore, control: StreamControl) -> None:
         self._core = core
-        self._commit = commit  # the connector's own, which keeps that open as long as this is there
+        self._control = control  # which keeps the connector open as long as this is there
 
     def __repr__(self) -> str:
         return repr(self._core)
@@ -109,6 +112,74 @@ class KafkaStream:
         self._core.check_not_forked()
         self._core.redeliver()
 
+    def seek(self, partition: TopicPartition, to: StartPoint, timeout: float | None = None) -> None:
+        """Continue *partition* at *to*: an offset, ``"beginning"``, ``"end"``, or an aware datetime (the
+        first message at or after it; the end if there is none).
+
+        ``"beginning"``, ``"end"`` and a datetime are looked up before this method returns. After that, no
+        message that was fetched earlier is handed out, also not by a loop that goes on. The position is that
+        offset, so the next commit stores it. If a message of the partition is in hand, :meth:`redeliver` does
+        not bring it back.
+
+        If the log does not have the offset, reading continues where ``auto_offset_reset`` says, with a
+        warning, or the loop raises OffsetOutOfRangeError if that is ``none``.
+
+        Any thread may seek while a loop reads. Raises PartitionNotAssignedError if this stream does not read
+        *partition* now, and KafkaTimeoutError if the offset is not found in *timeout* seconds (None:
+        ``default_api_timeout_ms``).
+        """
+        self._control.seek(self._core, partition, to, timeout)
+
+    def position(self, partition: TopicPartition, timeout: float | None = None) -> int:
+        """Return the offset of the next message of *partition* that a loop gets.
+
+        If the offset at which reading begins is not known yet, wait for it. Raises PartitionNotAssignedError
+        if this stream does not read *partition* now, KafkaTimeoutError after *timeout* seconds (None:
+        ``default_api_timeout_ms``), and OffsetOutOfRangeError if there is no position and
+        ``auto_offset_reset`` is ``none``.
+        """
+        return self._control.position(self._core, partition, timeout)
+
+    def committed(self, partition: TopicPartition, timeout: float | None = None) -> OffsetAndMetadata | None:
+        """Return what the group has committed for *partition*, or None. This asks the group coordinator.
+
+        Raises ConfigurationError without a group, PartitionNotAssignedError if this stream does not read
+        *partition* now, and KafkaTimeoutError after *timeout* seconds (None: ``default_api_timeout_ms``).
+        """
+        return self._control.committed(self._core, partition, timeout)
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        """Hand out no more messages of *partitions*, and fetch no more of them, until :meth:`resume`.
+
+        Messages that were fetched already stay in memory. A message in hand stays in hand. A loop that has
+        only paused partitions waits, and does not count as standing still (``max_poll_interval_ms``). A
+        partition stays paused after a rebalance if it stays with this member; for another member it is not
+        paused. Any thread may pause while a loop reads.
+
+        Raises PartitionNotAssignedError, and pauses nothing, if this stream does not read one of them now.
+        """
+        self._control.pause(self._core, partitions)
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        """Continue *partitions* where they were paused. A partition that is not paused is left as it is.
+
+        Raises PartitionNotAssignedError, and resumes nothing, if this stream does not read one of them now.
+        """
+        self._control.resume(self._core, partitions)
+
+    def paused(self) -> list[TopicPartition]:
+        """Return the partitions of this stream that are paused."""
+        return self._control.paused(self._core)
+
+    def lag(self, timeout: float | None = None) -> dict[TopicPartition, int]:
+        """Return how many offsets each partition of this stream is behind the end of its log.
+
+        The ends are asked for now: the high watermarks, or the last stable offsets under ``read_committed``.
+        Offsets without a message, such as those of compacted messages, count too. Raises KafkaTimeoutError
+        after *timeout* seconds (None: ``default_api_timeout_ms``).
+        """
+        return self._control.lag(self._core, timeout)
+
     def commit_offsets(self, timeout: float | None = None) -> None:
         """Commit the position of this stream, including the message that the loop is handling.
 
@@ -117,7 +188,7 @@ class KafkaStream:
         ``default_api_timeout_ms``).
         """
         self._core.check_not_forked()
-        self._commit(self._core, timeout)
+        self._control.commit([self._core], timeout)
 
     def _begin(self, loop: Loop[_T]) -> Loop[_T]:
         """Return *loop*, which keeps this stream alive from now on. Raise ClosedError if the stream has

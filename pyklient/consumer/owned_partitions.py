@@ -58,10 +58,13 @@ class OwnedPartition:
     """A partition that this client owns, from the moment it is assigned until it is revoked.
 
     Threads that still work for the partition after that check ``active`` and stop. The assignment handler
-    changes ``active`` and ``lost``; the leader lookup changes ``looked_up``.
+    changes ``active`` and ``lost``; the leader lookup changes ``looked_up``; the user's program changes
+    ``paused``.
     """
 
-    __slots__ = ("active", "committed", "generation", "looked_up", "lost", "partition", "since")
+    __slots__ = (
+        "active", "committed", "generation", "looked_up", "lost", "partition", "paused", "reached", "since",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -71,6 +74,8 @@ class OwnedPartition:
         since: int | None = None,
         committed: OffsetAndMetadata | None = None,
         looked_up: LookedUp | None = None,
+        reached: int | None = None,
+        paused: bool = False,
     ) -> None:
         self.partition = partition
         self.generation = generation
@@ -82,15 +87,23 @@ class OwnedPartition:
         """The committed offset at which reading begins. None if no offset was committed."""
         self.looked_up = looked_up
         """The offset that ``auto_offset_reset`` led to. None if no offset had to be looked up so far."""
+        self.reached = reached
+        """The position that this client had reached when the partition was revoked and assigned to this
+        client again at once. Reading continues there. None if no message had been handed out."""
         self.active = True
         """True until the partition is revoked or lost."""
         self.lost = False
         """True if the group gave the partition to another member without waiting for this client. Its offsets
         cannot be committed any more."""
+        self.paused = paused
+        """True while the partition is not fetched, and its messages are not handed out, until it is
+        resumed."""
 
     @property
     def start(self) -> int | None:
         """The offset at which reading begins. None if it has not been looked up yet."""
+        if self.reached is not None:
+            return self.reached
         if self.committed is not None:
             return self.committed.offset
         return None if self.looked_up is None else self.looked_up.offset
@@ -107,12 +120,12 @@ class OwnedPartition:
     def start_to_commit(self) -> int | None:
         """The offset at which reading begins, if it is still to be committed. None if it is committed, or has
         not been looked up yet."""
-        return self.start if self.committed_offset is None else None
+        return self.start if self.committed_offset is None and self.reached is None else None
 
     @property
     def looked_up_start(self) -> LookedUp | None:
-        """The offset that was looked up. None if reading begins at a committed offset."""
-        return self.looked_up if self.committed is None else None
+        """The offset that was looked up. None if reading begins at another offset."""
+        return self.looked_up if self.committed is None and self.reached is None else None
 
 
 class Assignment:
@@ -182,15 +195,20 @@ class Ownership:
         return self._changing is threading.current_thread()
 
     def after(
-        self, identity: MemberIdentity, starts: Mapping[TopicPartition, OffsetAndMetadata | None]
+        self,
+        identity: MemberIdentity,
+        starts: Mapping[TopicPartition, OffsetAndMetadata | None],
+        reached: Mapping[TopicPartition, int] = MappingProxyType({}),
     ) -> Assignment:
         """Return the next assignment: the partitions that are active now, and the partitions in *starts*.
 
-        The partitions in *starts* begin at the committed offsets given there.
+        The partitions in *starts* begin at the committed offsets given there. Those that the client has owned
+        in the generation just before begin at their positions in *reached*.
         """
         before = self.assignment or Assignment()
         # A generation in between was another member's.
         follows = before.identity.generation >= identity.generation - 1
+        goes_on = before.identity.generation == identity.generation - 1
         partitions = {each: owned for each, owned in before.partitions.items() if owned.active}
         for partition, committed in starts.items():
             old = before.partitions.get(partition) if follows else None
@@ -200,6 +218,8 @@ class Ownership:
                 since=None if old is None else old.since,
                 committed=committed,
                 looked_up=None if old is None else old.looked_up,
+                reached=reached.get(partition) if old is not None and goes_on else None,
+                paused=old is not None and old.paused,
             )
         return Assignment(identity, partitions)
 

@@ -28,8 +28,14 @@ class FetchSink(Protocol):
         The offset becomes the stream's position as soon as everything queued of *cursor* has been handed out.
         """
 
-    def drop(self, cursor: "Cursor") -> None:
-        """Remove everything that is queued of *cursor*."""
+    def begin(self, cursor: "Cursor") -> None:
+        """Record that *cursor* reads its partition from now on."""
+
+    def replace(self, cursor: "Cursor", position: int | None) -> "Cursor | None":
+        """Remove everything that is queued of *cursor*, and return its successor, which begins at *position*.
+
+        Return None if *cursor* is not active.
+        """
 
     def fail(self, error: Exception) -> None:
         """Make every loop over the stream raise *error*, because reading cannot continue."""
@@ -60,9 +66,8 @@ class Cursor:
     """One partition that is being fetched: the stream that reads it, and the position of the next fetch.
 
     A cursor belongs to one thread at a time: the fetcher of its leader, or the leader lookup. Only that
-    thread changes ``position`` and ``fetched``, and only the thread that reads the stream changes ``taken``.
-    Each of these numbers is written by one thread, so the difference of ``fetched`` and ``taken`` needs no
-    lock.
+    thread changes ``position`` and ``fetched``, and ``taken`` changes only while the stream's lock is held.
+    So each of these numbers has one writer at a time, and their difference needs no lock.
     """
 
     __slots__ = (
@@ -122,6 +127,11 @@ class Cursor:
         return self.owned.active and not self.dropped
 
     @property
+    def paused(self) -> bool:
+        """True if the partition is not to be fetched, and its messages are not to be handed out."""
+        return self.owned.paused
+
+    @property
     def waiting_bytes(self) -> int:
         """The number of bytes that are queued and not yet decoded."""
         return self.fetched - self.taken
@@ -134,6 +144,10 @@ class Cursor:
     def note_decoded(self, size: int) -> None:
         """Record that the loop has decoded *size* bytes."""
         self.taken += size
+        self.wake_fetcher()
+
+    def wake_fetcher(self) -> None:
+        """Let a fetcher that waits for budget find out whether it may fetch this partition."""
         if (on_decoded := self.on_decoded) is not None:
             self.on_decoded = None
             on_decoded()

@@ -114,7 +114,8 @@ class Fetcher:
 
     def _allowed(self) -> dict[Cursor, int]:
         limit = self._config.max_partition_fetch_bytes
-        return self._budget.allow(self._cursors.values(), limit, time.monotonic(), least=self._least)
+        fetched = [cursor for cursor in self._cursors.values() if not cursor.paused]
+        return self._budget.allow(fetched, limit, time.monotonic(), least=self._least)
 
     def _admit(self) -> None:
         """Add the cursors that other threads have passed, and drop the cursors that are not active any
@@ -132,7 +133,8 @@ class Fetcher:
             self._cursors[cursor.partition] = cursor
 
     def _wait_for_budget(self) -> None:
-        """Wait until a loop has decoded something, which frees budget, or until there is a new cursor."""
+        """Wait until a loop has decoded something, which frees budget, until a partition is resumed, or until
+        there is a new cursor."""
         for cursor in self._cursors.values():
             cursor.on_decoded = self._wake
         # A loop may have read something before it could see that this thread waits for it.
@@ -210,7 +212,9 @@ class Fetcher:
         soon decode more. The time doubles while the loop of that partition reads nothing.
         """
         most = self._config.fetch_max_wait_ms
-        left_out = [cursor for cursor in self._cursors.values() if cursor not in allowed]
+        left_out = [
+            cursor for cursor in self._cursors.values() if cursor not in allowed and not cursor.paused
+        ]
         if not left_out:
             return most
         progress = sum(cursor.taken for cursor in left_out)

@@ -29,6 +29,7 @@ class FetcherManager:
         """Begin to read *cursors*, and stop reading cursors that are not active any more."""
         for cursor in cursors:
             cursor.counts = self.counts.of(cursor.partition)
+            cursor.queue.begin(cursor)
         self.counts.keep([cursor.partition for cursor in (*self._budget.cursors, *cursors)])
         self._lookup.add(cursors)
 
@@ -40,9 +41,8 @@ class FetcherManager:
     def restart(self, cursor: Cursor, position: int | None) -> None:
         """Read the partition of *cursor* again from *position* on. If *position* is None, the offset to begin
         at is looked up."""
-        cursor.queue.drop(cursor)
-        if cursor.active:
-            self._lookup.seek(cursor.successor(position), None)
+        if (successor := cursor.queue.replace(cursor, position)) is not None:
+            self._lookup.seek(successor, None)
 
     def watch(self, topics: Collection[str] | None) -> None:
         """Refresh the client's metadata of *topics* (None: of all topics) from time to time."""

@@ -147,7 +147,9 @@ class LeaderLookup:
                     self._adopt(item)
                 elif item is not None:
                     self._homeless += item
-                    self._budget.cursors = (*(each for each in self._budget.cursors if each.active), *item)
+                    self._budget.cursors = tuple(
+                        each for each in (*self._budget.cursors, *item) if each.active
+                    )
                 item = self._inbox.get_nowait()
         except queue.Empty:
             pass

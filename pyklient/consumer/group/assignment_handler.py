@@ -16,7 +16,7 @@ from pyklient.consumer.offsets.offset_store import OffsetStore
 from pyklient.consumer.owned_partitions import Assignment, MemberIdentity, OwnedPartition, Ownership
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.errors import KafkaError
-from pyklient.topic_partition import TopicPartition
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 __all__ = ["AssignmentHandler"]
 
@@ -93,14 +93,16 @@ class AssignmentHandler:
     ) -> None:
         """Begin to read *partitions* from their committed offsets, and commit under *identity* from now on.
 
-        If *created*, the partitions are new and are read from their first offset. *stream_numbers* has the
-        number of the stream that reads each partition, among the streams of its topic. Without it, the
-        partitions are divided evenly between the streams. Raises the error of the offset store. If the error
-        is retriable, nothing has changed, and the call may be made again.
+        A partition that this client also owned in the generation just before is read from the position that
+        its stream has reached. If *created*, the partitions are new and are read from their first offset.
+
+        *stream_numbers* has the number of the stream that reads each partition, among the streams of its
+        topic. Without it, the partitions are divided evenly between the streams. Raises the error of the
+        offset store. If the error is retriable, nothing has changed, and the call may be made again.
         """
         starts = self._store.fetch(partitions, self._fetch_timeout)
         with self._ownership.changing():
-            assignment = self._ownership.after(identity, starts)
+            assignment = self._ownership.after(identity, starts, self._reached(starts))
             self._commits.begin(assignment, partitions)
             self._ownership.begin(assignment)
             self.next_commit_at = time.monotonic() + self._commit_interval
@@ -217,6 +219,26 @@ class AssignmentHandler:
         if self.auto_commit and not all(owned.lost for owned in revoked):
             timeout = min(self._commit_timeout, self._commit_until - time.monotonic())
             self._commits.commit_completed(timeout, in_hand=self._count_in_hand)
+
+    def _reached(
+        self, starts: Mapping[TopicPartition, OffsetAndMetadata | None]
+    ) -> dict[TopicPartition, int]:
+        """Return the positions of the partitions in *starts* that the streams have read, if the client has
+        owned them since.
+
+        A message in hand comes again, unless the committed offset in *starts* covers it.
+        """
+        before = self._ownership.assignment or Assignment()
+        newest: dict[TopicPartition, tuple[int, int]] = {}
+        for stream in self._all:
+            after_hand = stream.handed(in_hand=True)
+            for each, position in stream.handed(in_hand=False).items():
+                if each in starts and position.read and before.holds(each, position.generation):
+                    committed = starts[each]
+                    done = committed is not None and committed.offset == after_hand[each].offset
+                    offset = after_hand[each].offset if done else position.offset
+                    newest[each] = max(newest.get(each, (-1, -1)), (position.generation, offset))
+        return {each: offset for each, (_, offset) in newest.items()}
 
     def _cursor(self, owned: OwnedPartition, stream: StreamCore, reset: str) -> Cursor:
         cursor = Cursor(owned, stream.queue, position=owned.start, reset=reset)

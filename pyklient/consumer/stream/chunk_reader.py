@@ -15,6 +15,7 @@ from typing import TypeAlias, TypeVar
 from pyklient.consumer.fetch.fetch_position import Cursor, FetchedBatches, FetchFailure
 from pyklient.consumer.stream.consumed_positions import Position, Starts
 from pyklient.consumer.stream.fetch_queue import NO_BYTES, FetchQueue
+from pyklient.consumer.stream.handed_counts import HandedCounts
 from pyklient.consumer.stream.message_in_hand import InHand
 from pyklient.consumer.stream.messages_or_columns import AnyChunk, Decoding, Form
 from pyklient.errors import CorruptRecordError, MessageTooLargeError, UnsupportedCodecError
@@ -49,10 +50,7 @@ class ChunkReader:
         self._in_hand = InHand()
         self._stopped = False
         """True if the chunk was stopped because the client does not own its partition any more."""
-        self._counted = 0
-        """The number of messages of the chunk that are counted as handed out."""
-        self._counted_at = 0.0
-        self._uncounted_bytes = 0
+        self._counts = HandedCounts()
 
     def next(self, timeout: float | None, form: Form[_C]) -> _C | None:
         """Return the chunk from which a loop gets its next records, in *form*. Return None at the end of the
@@ -72,11 +70,12 @@ class ChunkReader:
                 return None
             if isinstance(item, FetchFailure):
                 self._restart(item.cursor, item.position)
-                self._queue.drop(item.cursor)
                 raise item.error
             try:
                 self._open(item, form)
             except Exception as error:
+                if item is not self._queue.source:
+                    continue  # another thread has paused the partition, or continues it at another offset
                 raise self._pass_over(item, error) from None
         self.busy = True
         return chunk
@@ -104,7 +103,8 @@ class ChunkReader:
                 self._positions.note(self._queue.source.cursor, chunk.position)
             self.count_handed()
             chunk.stop()  # for a loop that still holds it
-            self.chunk, self._counted = remade, 0
+            self.chunk = remade
+            self._counts.go_on()
 
     def _leave_chunk(self) -> None:
         """Drop the chunk, from which nothing more can be handed out. The stream's lock must be held."""
@@ -125,13 +125,15 @@ class ChunkReader:
         before = fetched.copy()
         chunk = form.chunk(fetched)
         used = chunk.nbytes if chunk.nbytes or chunk.remaining else fetched.size
-        fetched.cursor.note_decoded(used)
         with self._lock:
-            if fetched is self._queue.source and fetched.cursor.active:
+            if fetched is not self._queue.source:
+                return  # another thread has paused the partition, or continues it at another offset
+            fetched.cursor.note_decoded(used)
+            if fetched.cursor.active:
                 if chunk.remaining:
                     self._in_hand.note_fetched(fetched, before)
                 self.chunk, self._stopped = chunk, False
-                self._counted, self._counted_at, self._uncounted_bytes = 0, time.monotonic(), used
+                self._counts.begin(used)
             fetched.at += used
             fetched.start = chunk.next_offset
             if not fetched.size:
@@ -154,9 +156,12 @@ class ChunkReader:
     def gather(self, chunk: AnyChunk | None, max_records: int) -> list[Message]:
         """Return up to *max_records* messages from *chunk* and from the batches queued after it."""
         batch: list[Message] = []
+        parts: list[tuple[Cursor, int]] = []
+        """The cursors of the messages in the batch, each with the index of its first message."""
         while isinstance(chunk, Chunk):
             with self._lock:
                 if self._queue.source is not None and chunk.remaining:
+                    parts.append((self._queue.source.cursor, len(batch)))
                     self._in_hand.note_batch(self._queue.source.cursor, chunk.position)
                 batch += chunk.hand_out(max_records - len(batch))
                 if len(batch) >= max_records:
@@ -170,7 +175,7 @@ class ChunkReader:
             except Exception:
                 break  # the messages before it are handed out first; the next batch meets the error again
             chunk = self.chunk
-        return batch
+        return batch if all(not cursor.dropped for cursor, _ in parts) else _without_dropped(batch, parts)
 
     def note_columns(self, chunk: ColumnChunk, rows: int) -> bool:
         """Count *rows* of *chunk* as handed out. Return False if the partition was revoked meanwhile."""
@@ -199,6 +204,8 @@ class ChunkReader:
             return
         for cursor, offset in starts.values():
             self._positions.go_back(cursor, offset)
+            if self._in_hand.must_be_fetched_again(cursor.partition):
+                self._restart(cursor, offset)
         self.count_handed()
         chunk, source = self.chunk, self._queue.source
         if chunk is not None and source is not None:
@@ -213,6 +220,40 @@ class ChunkReader:
         self.chunk = self._queue.source = None
         self.busy = False
         self._in_hand.finish(None)
+
+    def seek(self, cursor: Cursor, offset: int) -> None:
+        """Continue the partition of *cursor* at *offset*, and hand out nothing more of what was fetched. The
+        lock must be held."""
+        source = self._queue.source
+        if source is not None and source.cursor.partition == cursor.partition:
+            if self.chunk is not None:
+                self.chunk.stop()
+                self.count_handed()
+            self.chunk = self._queue.source = None
+        self._in_hand.leave_out(cursor.partition)
+        self._positions.note(cursor, offset)
+        self._restart(cursor, offset)
+
+    def pause(self, cursor: Cursor) -> None:
+        """Hand out nothing of *cursor* until it is resumed, and keep what was fetched of it. The lock must be
+        held."""
+        source, chunk, begun = self._queue.source, self.chunk, None
+        if source is not None and source.cursor is cursor:
+            begun = source.copy()
+            if chunk is not None:
+                chunk.stop()
+                self.count_handed()
+                if chunk.handed:
+                    self._positions.note(cursor, chunk.position)
+                    if self.busy:
+                        self._in_hand.note_batch(cursor, chunk.last_handed)
+                begun = self._in_hand.before_decoding(source)
+                begun.start = max(begun.start, chunk.position)
+                cursor.taken -= source.at - begun.at
+            source.buffer = NO_BYTES
+            self.chunk = self._queue.source = None
+        self._in_hand.note_paused(cursor.partition)
+        self._queue.set_aside(cursor.partition, begun)
 
     def return_unread(self) -> None:
         """Put the last batch back into the queue, because Ctrl-C prevented the loop from getting it."""
@@ -242,14 +283,7 @@ class ChunkReader:
     def count_handed(self) -> None:
         """Count the messages of the chunk that were handed out since the last call. The stream's lock must be
         held."""
-        chunk, source = self.chunk, self._queue.source
-        if chunk is None or source is None:
-            return
-        now, handed = time.monotonic(), chunk.handed
-        source.cursor.counts.consumed.add_evenly(
-            handed - self._counted, self._uncounted_bytes, self._counted_at, now
-        )
-        self._counted, self._counted_at, self._uncounted_bytes = handed, now, 0
+        self._counts.count(self.chunk, self._queue.source)
 
     def cut(self) -> None:
         """Stop the chunk in a forked child process, because the stream belongs to the parent process.
@@ -288,3 +322,11 @@ class ChunkReader:
             source = self._queue.source
             if source is not None and not source.cursor.active and source.cursor.partition in partitions:
                 self.chunk = self._queue.source = None
+
+
+def _without_dropped(batch: list[Message], parts: list[tuple[Cursor, int]]) -> list[Message]:
+    """Return *batch* without the messages whose cursor was dropped, because another thread continues their
+    partition at another offset. *parts* has the index of the first message of each cursor."""
+    ends = [*(start for _, start in parts[1:]), len(batch)]
+    kept = [batch[start:end] for (cursor, start), end in zip(parts, ends, strict=True) if not cursor.dropped]
+    return [message for part in kept for message in part]

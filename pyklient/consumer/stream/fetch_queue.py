@@ -5,14 +5,16 @@ import time
 from collections import deque
 from collections.abc import Sequence
 
-from pyklient.consumer.fetch.fetch_position import Cursor, FetchedBatches, Item
+from pyklient.consumer.fetch.fetch_position import Cursor, FetchedBatches, FetchFailure, Item
 from pyklient.consumer.stream.consumed_positions import Positions
-from pyklient.errors import ConsumerTimeout, KafkaError, for_another
+from pyklient.errors import ConsumerTimeout, KafkaError, PartitionNotAssignedError, for_another
+from pyklient.topic_partition import TopicPartition
 
 __all__ = ["NO_BYTES", "FetchQueue"]
 
 NO_BYTES = memoryview(b"")
 _TICK = 1.0
+_NAMED = 20
 
 
 class FetchQueue:
@@ -29,6 +31,10 @@ class FetchQueue:
         """A condition that is notified when a loop asks for messages. The loop is then done with the messages
         in hand."""
         self.items: deque[Item] = deque()
+        self.cursors: dict[TopicPartition, Cursor] = {}
+        """The newest cursor of each partition that the stream reads."""
+        self._set_aside: dict[TopicPartition, list[Item]] = {}
+        """The entries of paused partitions."""
         self.source: FetchedBatches | None = None
         """The fetched batches that the loop decodes now."""
         self.positions = Positions()
@@ -48,8 +54,7 @@ class FetchQueue:
             if items and items[0].cursor.active and not self.ended:
                 for item in items:
                     item.cursor.fetched += item.size
-                self.items.extend(items)
-                self._ring()
+                self._add(items)
 
     def begin_at(self, cursor: Cursor, offset: int) -> None:
         """Continue *cursor* at *offset*, which the leader lookup has found.
@@ -59,19 +64,76 @@ class FetchQueue:
         with self.lock:
             if not cursor.active or self.ended:
                 return
+            queued = (*self.items, *self._set_aside.get(cursor.partition, ()))
             if (self.source is not None and self.source.cursor is cursor) or any(
-                item.cursor is cursor for item in self.items
+                item.cursor is cursor for item in queued
             ):
-                self.items.append(FetchedBatches(cursor, NO_BYTES, offset, offset))
+                self._add([FetchedBatches(cursor, NO_BYTES, offset, offset)])
             else:
                 self.positions.note_start(cursor, offset)
-            self._ring()
+                self._ring()
 
-    def drop(self, cursor: Cursor) -> None:
-        """Remove everything that is queued of *cursor*, because its partition is read again from another
-        position."""
+    def begin(self, cursor: Cursor) -> None:
+        """Record that *cursor* reads its partition from now on."""
+        with self.lock:
+            self.cursors[cursor.partition] = cursor
+
+    def cursor(self, partition: TopicPartition) -> Cursor:
+        """Return the cursor that reads *partition*. The lock must be held.
+
+        Raises PartitionNotAssignedError if this stream does not read the partition.
+        """
+        found = self.cursors.get(partition)
+        if found is None or not found.active:
+            mine = ", ".join(str(each) for each in sorted(self.cursors)[:_NAMED]) or "none"
+            raise PartitionNotAssignedError(
+                f"the stream of {self._name} does not read {partition} now; it reads these partitions: "
+                f"{mine}{', and more' if len(self.cursors) > _NAMED else ''}"
+            )
+        return found
+
+    def raise_failure(self, cursor: Cursor) -> None:
+        """Raise the error because of which *cursor* cannot be fetched, if there is one. The lock must be
+        held."""
+        for item in (*self.items, *self._set_aside.get(cursor.partition, ())):
+            if isinstance(item, FetchFailure) and item.cursor is cursor:
+                raise for_another(item.error)
+
+    def replace(self, cursor: Cursor, position: int | None) -> Cursor | None:
+        """Remove everything that is queued of *cursor*, and return its successor, which begins at *position*.
+
+        Return None if *cursor* is not active: the partition is not read any more, or another cursor reads it.
+        """
         with self.lock:
             self.items = deque(item for item in self.items if item.cursor is not cursor)
+            if not cursor.active:
+                return None
+            self._set_aside.pop(cursor.partition, None)
+            successor = self.cursors[cursor.partition] = cursor.successor(position)
+            return successor
+
+    def drop_inactive(self) -> None:
+        """Remove everything that is queued of partitions that the client does not own any more. The lock must
+        be held."""
+        self.items = deque(item for item in self.items if item.cursor.active)
+        self.cursors = {each: cursor for each, cursor in self.cursors.items() if cursor.active}
+        self._set_aside = {each: items for each, items in self._set_aside.items() if each in self.cursors}
+
+    def set_aside(self, partition: TopicPartition, begun: FetchedBatches | None) -> None:
+        """Hand out nothing of *partition*, which is paused, until it is resumed. The lock must be held.
+
+        *begun* has the part of the partition's fetched batches that a loop has begun to read.
+        """
+        held = self._set_aside.setdefault(partition, [])
+        if begun is not None:
+            held.insert(0, begun)
+        held += (item for item in self.items if item.cursor.partition == partition)
+        self.items = deque(item for item in self.items if item.cursor.partition != partition)
+
+    def bring_back(self, partition: TopicPartition) -> None:
+        """Queue what was set aside of *partition*, which is resumed. The lock must be held."""
+        self.items.extend(self._set_aside.pop(partition, ()))
+        self._ring()
 
     def fail(self, error: Exception) -> None:
         """Make every loop raise *error* from now on, once the queue is empty."""
@@ -90,6 +152,7 @@ class FetchQueue:
         """Remove all entries, and wake the loop that waits. The lock must be held."""
         self.ended = True
         self.items.clear()
+        self._set_aside.clear()
         self._ring()
 
     def next(self) -> Item | None:
@@ -132,6 +195,15 @@ class FetchQueue:
             self.awaited = True
             self._bell.acquire(timeout=min(left, _TICK))
             self.awaited = False
+
+    def _add(self, items: Sequence[Item]) -> None:
+        """Add *items*, which belong to one cursor, at the end. The lock must be held."""
+        cursor = items[0].cursor
+        if cursor.paused:
+            self._set_aside.setdefault(cursor.partition, []).extend(items)
+        else:
+            self.items.extend(items)
+            self._ring()
 
     def _ring(self) -> None:
         """Wake the loop that waits for an entry. The lock must be held."""

@@ -23,6 +23,7 @@ class InHand:
         """The message at which a decoder raised an exception: the fetched batches that contain it, and its
         offset."""
         self._parts: list[tuple[FetchedBatches, FetchedBatches]] = []
+        self._paused: set[TopicPartition] = set()
 
     def note_fetched(self, fetched: FetchedBatches, before: FetchedBatches) -> None:
         """Record that messages have been decoded from *fetched*. *before* is a copy made before the
@@ -34,9 +35,31 @@ class InHand:
         """Record that the batch in hand begins at *offset* in its partition, unless it began before that."""
         self.batch.setdefault(cursor.partition, (cursor, offset))
 
+    def before_decoding(self, fetched: FetchedBatches) -> FetchedBatches:
+        """Return a copy of *fetched* as it was before the first of its messages in hand was decoded."""
+        return next((before for each, before in self._parts if each is fetched), fetched).copy()
+
+    def note_paused(self, partition: TopicPartition) -> None:
+        """Record that *partition* is paused. The bytes that are left of it are not kept here any more."""
+        self._paused.add(partition)
+        self._parts = [each for each in self._parts if each[0].cursor.partition != partition]
+
+    def must_be_fetched_again(self, partition: TopicPartition) -> bool:
+        """Return True if *partition* was paused while messages of it were in hand, so that their bytes are
+        not kept here."""
+        return partition in self._paused
+
+    def leave_out(self, partition: TopicPartition) -> None:
+        """Forget the messages of *partition*, so that they are not handed out again."""
+        self.batch.pop(partition, None)
+        self._parts = [each for each in self._parts if each[0].cursor.partition != partition]
+        if self.undecodable is not None and self.undecodable[0].cursor.partition == partition:
+            self.undecodable = None
+
     def finish(self, fetched: FetchedBatches | None) -> None:
         """Record that no message is in hand any more. The next message may come from *fetched*."""
         self.batch.clear()
+        self._paused.clear()
         self.undecodable = None
         self._parts = [each for each in self._parts if each[0] is fetched]
 

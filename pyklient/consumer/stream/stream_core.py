@@ -8,7 +8,6 @@ chunk, and is never held while decoding.
 
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
@@ -111,12 +110,16 @@ class StreamCore:
 
     def _batch(self, max_records: int, timeout: float | None) -> list[Message] | None:
         try:
-            chunk = self._reader.next(self._timeout if timeout is None else timeout, self._decoding)
+            while True:
+                chunk = self._reader.next(self._timeout if timeout is None else timeout, self._decoding)
+                if chunk is None:
+                    return None
+                if batch := self._reader.gather(chunk, max_records):
+                    return batch
         except ConsumerTimeout:
             if timeout is None:
                 raise
             return []
-        return None if chunk is None else self._reader.gather(chunk, max_records)
 
     def _record_batch(
         self, form: ColumnDecoding, most: int, timeout: float | None, assembly: "Assembly"
@@ -140,6 +143,53 @@ class StreamCore:
             self._active_loop.check_not_read_elsewhere()
             self._reader.redeliver()
 
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Continue *partition* at *offset*. Nothing that was fetched before is handed out any more."""
+        with self._lock:
+            self._reader.seek(self.queue.cursor(partition), offset)
+
+    def pause(self, partitions: Sequence[TopicPartition]) -> None:
+        """Hand out and fetch nothing of *partitions* until they are resumed."""
+        with self._lock:
+            for cursor in [self.queue.cursor(each) for each in partitions]:
+                if not cursor.paused:
+                    cursor.owned.paused = True
+                    self._reader.pause(cursor)
+
+    def resume(self, partitions: Sequence[TopicPartition]) -> None:
+        """Continue *partitions* where they were paused."""
+        with self._lock:
+            for cursor in [self.queue.cursor(each) for each in partitions]:
+                cursor.owned.paused = False
+                self.queue.bring_back(cursor.partition)
+                cursor.wake_fetcher()
+
+    def position(self, partition: TopicPartition) -> int | None:
+        """Return the position of *partition*, including messages in hand. Return None if it is not known yet.
+
+        Raises the error because of which the offset to begin at cannot be found.
+        """
+        with self._lock:
+            cursor = self.queue.cursor(partition)
+            position = self._reader.handed(in_hand=True).get(partition)
+            if position is not None and position.generation >= cursor.owned.generation:
+                return position.offset
+            if cursor.owned.start is None:
+                self.queue.raise_failure(cursor)
+            return cursor.owned.start
+
+    def check_reads(self, partitions: Sequence[TopicPartition]) -> None:
+        """Raise PartitionNotAssignedError if the stream does not read one of *partitions* now."""
+        with self._lock:
+            for each in partitions:
+                self.queue.cursor(each)
+
+    @property
+    def cursors(self) -> dict[TopicPartition, Cursor]:
+        """The newest cursor of each partition that the stream reads now."""
+        with self._lock:
+            return dict(self.queue.cursors)
+
     # The following methods are for the connector and its threads.
 
     def revoke(self) -> None:
@@ -148,7 +198,7 @@ class StreamCore:
         The messages of other partitions stay queued.
         """
         with self._lock:
-            self.queue.items = deque(item for item in self.queue.items if item.cursor.active)
+            self.queue.drop_inactive()
             self._reader.stop_if_revoked()
 
     @property

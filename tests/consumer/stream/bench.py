@@ -76,6 +76,8 @@ class Bench:
         self.cursors = [
             Cursor(each, self.stream.queue, position=0, reset="earliest") for each in owned.values()
         ]
+        for cursor in self.cursors:
+            self.stream.queue.begin(cursor)
         return self.assignment
 
     def deactivate(self) -> None:
@@ -96,9 +98,9 @@ class Bench:
 
     def _restart(self, cursor: Cursor, at: int | None) -> None:
         self.restarted.append((cursor.partition, at))
-        if self.reads_again and at is not None:
-            self.stream.queue.drop(cursor)
-            successor = cursor.successor(at)
+        successor = self.stream.queue.replace(cursor, at)
+        if self.reads_again and at is not None and successor is not None:
+            self.cursors[cursor.partition.partition] = successor
             self.stream.queue.put(
                 [
                     FetchedBatches(successor, buffer, max(at, start), then)

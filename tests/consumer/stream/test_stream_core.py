@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 from itertools import islice
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -13,6 +14,9 @@ from pyklient.errors import ConsumerTimeout, CorruptRecordError, KafkaError, Off
 from pyklient.serialization import decode_json
 from pyklient.topic_partition import TopicPartition
 from tests.consumer.stream.bench import Bench, batch, marker, until_raised, values
+
+if TYPE_CHECKING:
+    from pyklient.consumer.stream_control import StreamControl
 
 pytestmark = pytest.mark.both_kernels
 
@@ -445,5 +449,6 @@ def test_a_piece_read_to_its_end_stays_read_when_its_bytes_are_moved_meanwhile()
 
 
 def test_a_stream_cannot_be_pickled_and_says_what_to_do() -> None:
+    control = cast("StreamControl", None)
     with pytest.raises(TypeError, match="create a ConsumerConnector where the stream is used"):
-        pickle.dumps(KafkaStream(Bench().stream, lambda _core, _timeout: None))
+        pickle.dumps(KafkaStream(Bench().stream, control))

@@ -134,6 +134,31 @@ MUTANTS: Final = (
         ),
     ),
     Mutant(
+        "consumer: what is left of a chunk is handed out after a seek",
+        "pyklient/consumer/stream/chunk_reader.py",
+        "                self.chunk.stop()\n                self.count_handed()\n            self.chunk",
+        "                self.count_handed()\n            self.chunk",
+        ("tests/consumer/test_stream_control.py::test_a_loop_goes_on_where_its_own_handler_seeks",),
+    ),
+    Mutant(
+        "consumer: what was fetched of a paused partition is forgotten",
+        "pyklient/consumer/stream/fetch_queue.py",
+        "        self.items.extend(self._set_aside.pop(partition, ()))\n",
+        "        self._set_aside.pop(partition, ())\n",
+        (
+            "tests/consumer/test_stream_control.py::test_a_paused_partition_hands_out_nothing_and_goes_on_where_it_was",
+        ),
+    ),
+    Mutant(
+        "consumer: a paused partition is fetched",
+        "pyklient/consumer/fetch/fetcher.py",
+        "fetched = [cursor for cursor in self._cursors.values() if not cursor.paused]",
+        "fetched = list(self._cursors.values())",
+        (
+            "tests/consumer/test_stream_control.py::test_a_paused_partition_keeps_what_was_fetched_and_is_not_fetched_more",
+        ),
+    ),
+    Mutant(
         "consumer: what is fetched is not counted",
         "pyklient/consumer/stream/fetch_queue.py",
         "                    item.cursor.fetched += item.size\n",

@@ -104,11 +104,20 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a partition that is revoked takes the queues of the others along",
-        "pyklient/consumer/stream/stream_core.py",
-        "self.queue.items = deque(item for item in self.queue.items if item.cursor.active)",
-        "self.queue.items.clear()",
+        "pyklient/consumer/stream/fetch_queue.py",
+        "self.items = deque(item for item in self.items if item.cursor.active)",
+        "self.items.clear()",
         (
             "tests/consumer/group/test_incremental.py::test_what_stays_owned_keeps_its_queue_and_is_neither_fetched_nor_delivered_again",
+        ),
+    ),
+    Mutant(
+        "consumer: a partition that stays with its member goes back to the committed offset",
+        "pyklient/consumer/owned_partitions.py",
+        "reached=reached.get(partition) if old is not None and goes_on else None,",
+        "",
+        (
+            "tests/consumer/test_stream_control.py::test_a_pause_and_a_position_stay_with_a_partition_that_a_rebalance_leaves_with_its_member",
         ),
     ),
     Mutant(

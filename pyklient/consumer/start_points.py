@@ -1,0 +1,69 @@
+"""Start points: the places in a partition at which a program asks to begin, and their offsets."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Literal, TypeAlias
+
+from pyklient import argument_checks
+from pyklient.errors import ConfigurationError
+from pyklient.net.dialogue import Dialogue
+from pyklient.net.lookups.list_offsets import EARLIEST, LATEST, list_offsets
+from pyklient.topic_partition import TopicPartition
+
+__all__ = ["StartPoint", "find_offsets", "start_point"]
+
+StartPoint: TypeAlias = int | Literal["beginning", "end"] | datetime
+"""An offset, the beginning or the end of the log, or an aware datetime: the first message at or after it."""
+
+_ENDS: Final = {"beginning": EARLIEST, "end": LATEST}
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND: Final = timedelta(milliseconds=1)
+
+
+def start_point(value: Any, name: str) -> StartPoint:
+    """Return *value* if it is a start point. Otherwise raise an error that says what *name* takes."""
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            raise ConfigurationError(
+                f"{name} is {value!r}, which has no time zone; add one, e.g. timezone.utc"
+            )
+        return value
+    if isinstance(value, str):
+        if value not in _ENDS:
+            raise ConfigurationError(
+                f"{name} cannot be {value!r}; pass an offset, 'beginning', 'end' or an aware datetime"
+            )
+        return "beginning" if value == "beginning" else "end"
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} takes an offset, 'beginning', 'end' or an aware datetime, not {value!r}")
+    return argument_checks.whole(value, name, high=argument_checks.INT64_MAX)
+
+
+def find_offsets(
+    points: Mapping[TopicPartition, StartPoint], isolation_level: int
+) -> Dialogue[dict[TopicPartition, int]]:
+    """Return the offset of the start point of each partition.
+
+    If all messages are earlier than a datetime, the offset is the end of the log. If *isolation_level* is 1,
+    the log ends at the last stable offset. Brokers before Kafka 0.10.1 do not know the times of messages, so
+    there the offset may be that of an earlier message.
+    """
+    found = {each: point for each, point in points.items() if isinstance(point, int)}
+    times = {each: _time(point) for each, point in points.items() if not isinstance(point, int)}
+    # The ends come first, so that no message is skipped that arrives between the two requests.
+    ends = {each: LATEST for each, time in times.items() if time != EARLIEST}
+    if ends:
+        listed = yield from list_offsets(ends, isolation_level)
+        found.update((each, at.offset) for each, at in listed.items())
+    asked = {each: time for each, time in times.items() if time != LATEST}
+    if asked:
+        listed = yield from list_offsets(asked, by_segment=True)
+        found.update((each, at.offset) for each, at in listed.items() if at.offset >= 0)
+    return found
+
+
+def _time(point: datetime | str) -> int:
+    """Return the number by which ListOffsets is asked for *point*: milliseconds since 1970, rounded up."""
+    if isinstance(point, str):
+        return _ENDS[point]
+    return max(0, -((_EPOCH - point) // _MILLISECOND))
