@@ -8,6 +8,7 @@ from pyklient.config.assignment_strategy import parse_strategy
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
 from pyklient.consumer.group.subscription import Subscription
 from pyklient.consumer.group.zookeeper.fenced_offset_store import FencedOffsetStore
+from pyklient.consumer.group.zookeeper.members_in_kafka import wait_until_left
 from pyklient.consumer.group.zookeeper.thread_ids import new_consumer_id
 from pyklient.consumer.group.zookeeper.zookeeper_member import ZooKeeperMember
 from pyklient.consumer.group.zookeeper.zookeeper_member_loop import ZooKeeperMemberLoop
@@ -31,9 +32,11 @@ class ZooKeeperMembership:
     ) -> None:
         (strategy,) = parse_strategy(config.partition_assignment_strategy, in_zookeeper=True)
         self._member = ZooKeeperMember(group_id, new_consumer_id(group_id, config.consumer_id), str(strategy))
+        self._client = client
         self._registry = registry
         self._loop = ZooKeeperMemberLoop(client, registry, config, self._member)
         attempts = config.rebalance_backoff_ms / 1000 * config.rebalance_max_retries
+        self._other_members_timeout = config.default_api_timeout_ms / 1000
         self._join_timeout = config.default_api_timeout_ms / 1000 + attempts
         self.thread = threading.Thread(
             target=self._run, name=f"pyklient-zookeeper-group-{group_id}", daemon=True
@@ -50,7 +53,8 @@ class ZooKeeperMembership:
 
     def start(self, subscription: Subscription, handler: AssignmentHandler) -> None:
         """Subscribe, and return when the first rebalance has assigned partitions. Raise an error if that
-        fails."""
+        fails. Waits first for members of the group that Kafka coordinates."""
+        wait_until_left(self._client, self._member.group_id, subscription, self._other_members_timeout)
         self._member.subscription = subscription
         self._loop.handler = handler
         self._registry.add_listener(self._loop.session_changed)

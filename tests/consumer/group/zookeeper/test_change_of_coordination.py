@@ -1,4 +1,4 @@
-"""A group that changes from ZooKeeper's coordination to Kafka's."""
+"""A group that changes from ZooKeeper's coordination to Kafka's, and back."""
 
 import logging
 import threading
@@ -46,6 +46,43 @@ def test_a_member_of_kafka_does_not_wait_for_ever(cluster: PlantedCluster) -> No
         )
         with pytest.raises(KafkaTimeoutError, match=f"after 0.7 s: {group}_old. A member"):
             new.stream(topic)
+
+
+def test_a_member_of_zookeeper_waits_for_the_last_member_of_kafka_and_goes_on_where_that_stopped(
+    cluster: PlantedCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic, group = cluster.topic(1, "a"), cluster.feed.name()
+    with cluster.connect(group, None, coordination="kafka", zookeeper=None) as old:
+        first = Reader(old.stream(topic))
+        wait_for(lambda: len(first.seen) == 1, "the first message")
+        new = cluster.connect(group, "new", **IN_KAFKA)
+        second: list[Reader] = []
+        with caplog.at_level(logging.INFO, "pyklient.consumer"):
+            start = threading.Thread(target=lambda: second.append(Reader(new.stream(topic))))
+            start.start()
+            wait_for(lambda: "waiting for members with coordination='kafka'" in caplog.text, "the wait")
+        cluster.feed.send(topic, ["b"])
+        wait_for(lambda: len(first.seen) == 2, "the second message")
+        assert second == []
+    first.join()
+    start.join(10)
+    cluster.feed.send(topic, ["c"])
+    with new:
+        wait_for(lambda: len(second[0].seen) == 1, "the third message")
+    assert [message.value for message in second[0].seen] == [b"c"]
+
+
+def test_a_member_of_zookeeper_waits_only_for_readers_of_the_same_topics_and_not_for_ever(
+    cluster: PlantedCluster,
+) -> None:
+    topic, other, group = cluster.topic(1), cluster.topic(1), cluster.feed.name()
+    with cluster.connect(group, None, coordination="kafka", zookeeper=None, client_id="live") as live:
+        live.stream(topic)
+        with cluster.connect(group, "apart") as apart:
+            apart.stream(other)
+        late = cluster.connect(group, "late", default_api_timeout_ms=700)
+        with late, pytest.raises(KafkaTimeoutError, match=r"coordination='kafka' after 0.7 s: live-.*Stop"):
+            late.stream(topic)
 
 
 def test_closing_ends_the_wait(cluster: PlantedCluster, caplog: pytest.LogCaptureFixture) -> None:
