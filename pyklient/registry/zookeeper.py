@@ -5,7 +5,6 @@ Only this module, ``kazoo_requests`` and ``kazoo_threads`` use kazoo, a client l
 
 import logging
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -73,7 +72,7 @@ class ZooKeeper:
         self._chroot_found = not settings.chroot
         self._closing = threading.Event()
         self._forked = False
-        self._suspended_since: float | None = None
+        self._suspended = False
 
     @property
     def chroot(self) -> str:
@@ -89,10 +88,14 @@ class ZooKeeper:
         identity = self._client.client_id
         return None if identity is None else identity[0]
 
-    @property
-    def suspended_since(self) -> float | None:
-        """The time at which the connection was lost, on the monotonic clock. None if it is not lost."""
-        return self._suspended_since
+    def unreachable(self) -> RegistryConnectionError | None:
+        """Return an error if the connection is lost at the moment. Return None if it is not, or was never
+        there."""
+        return self.connection_lost() if self._suspended else None
+
+    def connection_lost(self) -> RegistryConnectionError:
+        """Return an error that says that the connection is lost."""
+        return RegistryConnectionError(f"the connection to {self} is lost at the moment")
 
     def add_listener(self, listener: Callable[[SessionEvent], None]) -> None:
         """Call *listener* with each SessionEvent from now on."""
@@ -205,7 +208,7 @@ class ZooKeeper:
                     f"{self} could not be reached within {round(waits, 2):.3g} s "
                     f"({self._threads.why_not_connected}); check that it runs at this address"
                 ) from self._threads.last_failure
-            if self._suspended_since is None:
+            if not self._suspended:
                 self._threads.warn_if_slow(self)
         if not self._chroot_found:
             self._check_chroot(deadline)
@@ -241,12 +244,12 @@ class ZooKeeper:
         if self._closing.is_set():
             return
         if state == KazooState.CONNECTED:
-            if self._suspended_since is not None:
+            if self._suspended:
                 log.info("%s: connected again", self)
-            self._suspended_since = None
+            self._suspended = False
             event = SessionEvent.CONNECTED
         elif state == KazooState.SUSPENDED:
-            self._suspended_since = time.monotonic()
+            self._suspended = True
             log.warning("%s: the connection is lost; pyklient is connecting again", self)
             event = SessionEvent.SUSPENDED
         else:

@@ -284,7 +284,7 @@ def test_a_session_that_expires_is_replaced_and_its_end_is_told(
         assert lost.wait(10)
         assert events.get(timeout=10) is SessionEvent.CONNECTED
         assert events.get(timeout=10) is SessionEvent.SUSPENDED
-        assert session.suspended_since is not None
+        assert session.unreachable() is not None
         began = time.monotonic()
         with pytest.raises(RegistryConnectionError, match=r"could not be reached within 0.3 s"):
             session.ask(Read("/mine"), 0.3)
@@ -293,7 +293,7 @@ def test_a_session_that_expires_is_replaced_and_its_end_is_told(
         proxy.resume()
         assert events.get(timeout=10) is SessionEvent.EXPIRED
         assert events.get(timeout=10) is SessionEvent.CONNECTED
-        assert session.suspended_since is None
+        assert session.unreachable() is None
         assert session.ask(Read("/mine"), 10) is None
         assert session.session_id != first
         proxy.stall()

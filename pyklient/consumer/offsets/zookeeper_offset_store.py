@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from pyklient.consumer.offsets.offset_store import Rejections, commit_here
 from pyklient.consumer.owned_partitions import MemberIdentity
-from pyklient.errors import KafkaError, RegistryConnectionError
+from pyklient.errors import KafkaError
 from pyklient.registry import paths
 from pyklient.registry.committed_offsets import write_offsets
 from pyklient.registry.consumer_nodes import parse_offset
@@ -63,9 +63,7 @@ class ZooKeeperOffsetStore:
 
     def unreachable(self) -> KafkaError | None:
         """Return an error if the connection to ZooKeeper is lost at the moment. Otherwise return None."""
-        if self._registry.suspended_since is None:
-            return None
-        return RegistryConnectionError(f"the connection to {self._registry} is lost at the moment")
+        return self._registry.unreachable()
 
     def stop_retrying(self) -> None:
         """Stop retrying from now on if ZooKeeper cannot be reached, because the client closes."""

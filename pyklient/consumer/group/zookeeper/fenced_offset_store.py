@@ -90,9 +90,7 @@ class FencedOffsetStore:
     def unreachable(self) -> KafkaError | None:
         """Return the reason why ZooKeeper or the store cannot be reached at the moment. Return None if no
         reason is known."""
-        if self._registry.suspended_since is None:
-            return self.store.unreachable()
-        return RegistryConnectionError(f"the connection to {self._registry} is lost at the moment")
+        return self._registry.unreachable() or self.store.unreachable()
 
     def stop_retrying(self) -> None:
         """Stop retrying from now on if ZooKeeper or the store cannot be reached, because the client
@@ -110,7 +108,7 @@ class FencedOffsetStore:
         self._registry.ask(Read(paths.consumer(member.group_id, member.consumer_id)), timeout)
         now = self._registry.session_id
         if now is None:
-            raise RegistryConnectionError(f"the connection to {self._registry} is lost at the moment")
+            raise self._registry.connection_lost()
         return now == session and identity == member.identity
 
     def _rejections(self, positions: Mapping[TopicPartition, OffsetAndMetadata]) -> Rejections:

@@ -31,7 +31,6 @@ from pyklient.consumer.group.zookeeper.zookeeper_member import ZooKeeperMember
 from pyklient.errors import (
     ClosedError,
     KafkaError,
-    RegistryConnectionError,
     RegistryError,
 )
 from pyklient.net.network_client import NetworkClient
@@ -236,7 +235,7 @@ class ZooKeeperMemberLoop:
             return True
         self._give_back()
         if session_id is None:
-            raise RegistryConnectionError(f"the connection to {self._registry} is lost at the moment")
+            raise self._registry.connection_lost()
         result = self._play(rebalance(member))
         if result is None:
             return False
@@ -289,7 +288,7 @@ class ZooKeeperMemberLoop:
     def _await_retry(self) -> None:
         if (wait := self._attempts.wait) > 0:
             self._wait(wait)
-        elif self.joined.done() and self._registry.suspended_since is not None:
+        elif self.joined.done() and self._registry.unreachable():
             self._wait(_TICK)
         else:
             self._member.on(Event.RETRY)
@@ -297,7 +296,7 @@ class ZooKeeperMemberLoop:
     def _stay(self) -> None:
         """Wait for a change of the group. Meanwhile commit, and check which topics the brokers do not
         allow."""
-        connected = self._registry.suspended_since is None
+        connected = self._registry.unreachable() is None
         if self._renew and connected:
             self._write_subscription()
         elif self._changed and connected:

@@ -16,7 +16,6 @@ class Session:
     """A session that answers every request."""
 
     session_id: int | None = 1
-    suspended_since: float | None = None
 
     def ask(self, request: object, timeout: float) -> None:
         """Answer."""

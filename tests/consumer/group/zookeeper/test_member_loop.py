@@ -28,12 +28,14 @@ T = TypeVar("T")
 class Session:
     """A session with *nodes*. Members of one test have a name each."""
 
-    suspended_since = None
     session_id = 1
 
     def __init__(self, nodes: Nodes, name: str) -> None:
         self.nodes = nodes
         self.name = name
+
+    def unreachable(self) -> None:
+        """Return None: the connection is never lost."""
 
     def play(
         self,

@@ -156,7 +156,7 @@ def test_a_commit_fails_in_time_while_zookeeper_is_away(
 def is_connected(connector: ConsumerConnector) -> bool:
     registry = connector._client.registry
     assert registry is not None
-    return registry.suspended_since is None
+    return registry.unreachable() is None
 
 
 @pytest.mark.uses("kafka-2.8.2")
