@@ -3,21 +3,20 @@
 from collections.abc import Collection, Mapping
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from pyklient.consumer.offsets.kafka_offset_store import commit_request, committed, error_codes
 from pyklient.consumer.offsets.offset_store import Rejection, Rejections, commit_here
 from pyklient.consumer.owned_partitions import NOBODY, MemberIdentity
 from pyklient.error_codes import ErrorCode, error_facts
 from pyklient.errors import KafkaError, KafkaTimeoutError, UnsupportedVersionError, broker_error
-from pyklient.net.dialogue import ANY, Ask, Dialogue, retried, while_worthwhile
+from pyklient.net.dialogue import ANY, Ask, Dialogue, retried
+from pyklient.net.dialogue_player import DialoguePlayer
 from pyklient.net.network_client import NetworkClient
 from pyklient.protocol.messages import OffsetCommitRequest, OffsetFetchRequest
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 __all__ = ["BrokerZooKeeperOffsetStore"]
-
-_T = TypeVar("_T")
 
 _IN_ZOOKEEPER: Final = 0
 """The version of OffsetCommit and OffsetFetch with which brokers keep the offsets in ZooKeeper."""
@@ -32,7 +31,7 @@ class BrokerZooKeeperOffsetStore:
     def __init__(self, client: NetworkClient, group_id: str) -> None:
         self._client = client
         self._group_id = group_id
-        self._closing = False
+        self._dialogues = DialoguePlayer(client)
 
     def fetch(
         self, partitions: Collection[TopicPartition], timeout: float
@@ -43,7 +42,7 @@ class BrokerZooKeeperOffsetStore:
         """
         if not partitions:
             return {}
-        found = self._play(retried(partial(_fetch, self._group_id, partitions)), timeout)
+        found = self._dialogues.play(retried(partial(_fetch, self._group_id, partitions)), timeout)
         return {each: found.get(each) for each in partitions}
 
     def commit(
@@ -58,7 +57,7 @@ class BrokerZooKeeperOffsetStore:
         left = dict(positions)
         try:
             if left:
-                self._play(retried(partial(_commit, self._group_id, left, rejections)), timeout)
+                self._dialogues.play(retried(partial(_commit, self._group_id, left, rejections)), timeout)
         except KafkaTimeoutError as error:
             raise KafkaTimeoutError(
                 f"cannot commit offsets of group {self._group_id} to ZooKeeper: {error}"
@@ -80,13 +79,7 @@ class BrokerZooKeeperOffsetStore:
 
     def stop_retrying(self) -> None:
         """Stop retrying from now on if no broker can be reached, because the client closes."""
-        self._closing = True
-
-    def _play(self, dialogue: Dialogue[_T], timeout: float) -> _T:
-        def in_vain() -> KafkaError | None:
-            return self._client.unreachable() if self._closing else None
-
-        return self._client.play(while_worthwhile(dialogue, in_vain), timeout)
+        self._dialogues.closing = True
 
 
 def _fetch(

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Collection, Mapping
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.group_coordinator_client import GroupCoordinatorClient
@@ -13,7 +13,8 @@ from pyklient.consumer.owned_partitions import NOBODY, MemberIdentity
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import KafkaError, KafkaTimeoutError, UnsupportedVersionError, broker_error
 from pyklient.net.connection_pool import Purpose
-from pyklient.net.dialogue import Dialogue, retried, while_worthwhile
+from pyklient.net.dialogue import Dialogue, retried
+from pyklient.net.dialogue_player import DialoguePlayer
 from pyklient.net.network_client import NetworkClient
 from pyklient.protocol.messages import (
     OffsetCommitRequest,
@@ -32,8 +33,6 @@ __all__ = [
 ]
 
 log = logging.getLogger("pyklient.consumer")
-
-_T = TypeVar("_T")
 
 _COMMIT_VERSION = 9
 """The newest version of OffsetCommit that names topics by name. Later versions have topic ids only."""
@@ -65,7 +64,7 @@ class KafkaOffsetStore:
         # To the coordinator, a group that its members coordinate through ZooKeeper has none.
         self._has_members = config.coordination == "kafka"
         self._retention_ms = config.offsets_retention_ms
-        self._closing = False
+        self._dialogues = DialoguePlayer(client)
 
     def fetch(
         self, partitions: Collection[TopicPartition], timeout: float
@@ -74,7 +73,9 @@ class KafkaOffsetStore:
 
         Under ``read_committed``, wait for transactions that are about to commit offsets (KIP-447).
         """
-        return self._play(fetch_offsets(self._coordinator, partitions, stable=self._stable), timeout)
+        return self._dialogues.play(
+            fetch_offsets(self._coordinator, partitions, stable=self._stable), timeout
+        )
 
     def commit(
         self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity, timeout: float
@@ -85,7 +86,7 @@ class KafkaOffsetStore:
         Raises KafkaTimeoutError after *timeout* seconds.
         """
         try:
-            return self._play(
+            return self._dialogues.play(
                 commit_offsets(self._coordinator, self._known(identity), positions, self._retention_ms),
                 timeout,
             )
@@ -133,18 +134,12 @@ class KafkaOffsetStore:
 
     def stop_retrying(self) -> None:
         """Stop retrying from now on if no broker can be reached, because the client closes."""
-        self._closing = True
+        self._dialogues.closing = True
 
     def _known(self, identity: MemberIdentity) -> MemberIdentity:
         """Return the identity under which the group coordinator accepts commits of the member with
         *identity*."""
         return identity if self._has_members else NOBODY
-
-    def _play(self, dialogue: Dialogue[_T], timeout: float) -> _T:
-        def in_vain() -> KafkaError | None:
-            return self._client.unreachable() if self._closing else None
-
-        return self._client.play(while_worthwhile(dialogue, in_vain), timeout)
 
 
 def commit_offsets(

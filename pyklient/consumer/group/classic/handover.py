@@ -14,13 +14,13 @@ from functools import partial
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
-from pyklient.consumer.group.classic.group_dialogues import GroupDialogues
 from pyklient.consumer.group.classic.heartbeats import Heartbeats
 from pyklient.consumer.group.classic.member import Member
 from pyklient.consumer.group.classic.states import Event
 from pyklient.consumer.group.rebalance_thread import RebalanceThread
 from pyklient.consumer.owned_partitions import MemberIdentity
 from pyklient.errors import KafkaError
+from pyklient.net.dialogue_player import DialoguePlayer
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["Handover"]
@@ -44,7 +44,7 @@ class Handover:
         self,
         config: ConsumerConfig,
         member: Member,
-        dialogues: GroupDialogues,
+        dialogues: DialoguePlayer,
         heartbeats: Heartbeats,
         bell: "queue.SimpleQueue[None]",
     ) -> None:

@@ -4,11 +4,11 @@ import logging
 import time
 
 from pyklient.config import ConsumerConfig
-from pyklient.consumer.group.classic.group_dialogues import GroupDialogues
 from pyklient.consumer.group.classic.heartbeat import heartbeat
 from pyklient.consumer.group.classic.member import Member
 from pyklient.consumer.group.classic.states import Event
 from pyklient.errors import ClosedError, KafkaError
+from pyklient.net.dialogue_player import DialoguePlayer
 
 __all__ = ["Heartbeats"]
 
@@ -18,7 +18,7 @@ log = logging.getLogger("pyklient.consumer")
 class Heartbeats:
     """The heartbeats of *member*. Only the group thread uses this object."""
 
-    def __init__(self, config: ConsumerConfig, member: Member, dialogues: GroupDialogues) -> None:
+    def __init__(self, config: ConsumerConfig, member: Member, dialogues: DialoguePlayer) -> None:
         self._member = member
         self._dialogues = dialogues
         self._timeout = min(config.session_timeout_ms, config.request_timeout_ms) / 1000

@@ -13,7 +13,6 @@ from contextlib import suppress
 from functools import partial
 
 from pyklient.config import ConsumerConfig
-from pyklient.consumer.group.classic.group_dialogues import GroupDialogues
 from pyklient.consumer.group.classic.handover import Handover
 from pyklient.consumer.group.classic.heartbeat import leave
 from pyklient.consumer.group.classic.heartbeats import Heartbeats
@@ -21,6 +20,7 @@ from pyklient.consumer.group.classic.join import join
 from pyklient.consumer.group.classic.member import Member
 from pyklient.consumer.group.classic.states import Event, State
 from pyklient.errors import ClosedError, KafkaError
+from pyklient.net.dialogue_player import DialoguePlayer
 from pyklient.net.metadata import Metadata
 from pyklient.net.network_client import NetworkClient
 from pyklient.topic_partition import TopicPartition
@@ -49,7 +49,7 @@ class MemberLoop:
         self.then: Callable[[], None] | None = None
         """A function that this thread calls as its last step, or None."""
         self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self._dialogues = GroupDialogues(client)
+        self._dialogues = DialoguePlayer(client)
         self._heartbeats = Heartbeats(config, member, self._dialogues)
         self.handover = Handover(config, member, self._dialogues, self._heartbeats, self._bell)
         self._subscribed: Set[str] = member.topics

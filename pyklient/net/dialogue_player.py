@@ -1,4 +1,4 @@
-"""Plays the dialogues of the group thread, and stops early while the client closes."""
+"""Plays the dialogues of a part of a client, and stops early while the client closes."""
 
 from typing import TypeVar
 
@@ -6,22 +6,22 @@ from pyklient.errors import KafkaError
 from pyklient.net.dialogue import Dialogue, while_worthwhile
 from pyklient.net.network_client import NetworkClient
 
-__all__ = ["GroupDialogues"]
+__all__ = ["DialoguePlayer"]
 
 _T = TypeVar("_T")
 
 
-class GroupDialogues:
-    """Plays dialogues of the group thread with *client*."""
+class DialoguePlayer:
+    """Plays dialogues with the brokers of *client*. While the client closes, a dialogue ends with an error as
+    soon as no broker can be reached."""
 
     def __init__(self, client: NetworkClient) -> None:
         self._client = client
         self.closing = False
-        """True once the member is to leave its group for good."""
+        """True while the client closes, and from then on."""
 
     def play(self, dialogue: Dialogue[_T], timeout: float) -> _T:
-        """Play *dialogue*, and return its result. While the client closes, stop if no broker can be
-        reached."""
+        """Play *dialogue*, and return its result, as ``NetworkClient.play`` does."""
         return self._client.play(while_worthwhile(dialogue, self.in_vain), timeout)
 
     def in_vain(self) -> KafkaError | None:
