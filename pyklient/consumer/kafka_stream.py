@@ -117,9 +117,9 @@ class KafkaStream:
         first message at or after it; the end if there is none).
 
         ``"beginning"``, ``"end"`` and a datetime are looked up before this method returns. After that, no
-        message that was fetched earlier is handed out, also not by a loop that goes on. The position is that
-        offset, so the next commit stores it. If a message of the partition is in hand, :meth:`redeliver` does
-        not bring it back.
+        message that was fetched earlier is handed out, not even by a loop that is running. The position is
+        that offset, so the next commit stores it. If a message of the partition is in hand, :meth:`redeliver`
+        does not hand it out again.
 
         If the log does not have the offset, reading continues where ``auto_offset_reset`` says, with a
         warning, or the loop raises OffsetOutOfRangeError if that is ``none``.
@@ -152,9 +152,9 @@ class KafkaStream:
         """Hand out no more messages of *partitions*, and fetch no more of them, until :meth:`resume`.
 
         Messages that were fetched already stay in memory. A message in hand stays in hand. A loop that has
-        only paused partitions waits, and does not count as standing still (``max_poll_interval_ms``). A
-        partition stays paused after a rebalance if it stays with this member; for another member it is not
-        paused. Any thread may pause while a loop reads.
+        only paused partitions waits, and ``max_poll_interval_ms`` does not limit this wait. A partition stays
+        paused after a rebalance if it stays with this member; for another member it is not paused. Any thread
+        may pause while a loop reads.
 
         Raises PartitionNotAssignedError, and pauses nothing, if this stream does not read one of them now.
         """

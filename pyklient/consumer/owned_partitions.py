@@ -89,7 +89,7 @@ class OwnedPartition:
         """The offset that ``auto_offset_reset`` led to. None if no offset had to be looked up so far."""
         self.reached = reached
         """The position that this client had reached when the partition was revoked and assigned to this
-        client again at once. Reading continues there. None if no message had been handed out."""
+        client again at once. Reading continues at this position. None if no message had been handed out."""
         self.active = True
         """True until the partition is revoked or lost."""
         self.lost = False

@@ -1,4 +1,4 @@
-"""The calls of a stream that concern its partitions: where to read on, what to pause, how far it has read.
+"""The calls of a stream that concern its partitions: where to continue, what to pause, how far it has read.
 
 The streams of a connector share one StreamControl. It looks up in the cluster what the stream does not know.
 """
@@ -25,7 +25,7 @@ _POLL = 0.005
 class StreamControl:
     """The calls of KafkaStream that need its connector. Any thread may make them.
 
-    It keeps *lifecycle*, and so the connector open, as long as the user has one of its streams.
+    It refers to *lifecycle*, so that the connector stays open as long as the user has one of its streams.
     """
 
     def __init__(

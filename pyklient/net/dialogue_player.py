@@ -25,7 +25,8 @@ class DialoguePlayer:
         return self._client.play(while_worthwhile(dialogue, self.in_vain), timeout)
 
     def in_vain(self) -> KafkaError | None:
-        """Return the error because of which a request is not worth trying, or None if it is."""
+        """Return the error because of which a request cannot succeed any more. Return None if it may
+        succeed."""
         return self._client.unreachable() if self.closing else None
 
     def check_open(self) -> None:

@@ -89,8 +89,8 @@ class ZooKeeper:
         return None if identity is None else identity[0]
 
     def unreachable(self) -> RegistryConnectionError | None:
-        """Return an error if the connection is lost at the moment. Return None if it is not, or was never
-        there."""
+        """Return an error if the connection is lost at the moment. Return None if it is open, or was never
+        open."""
         return self.connection_lost() if self._suspended else None
 
     def connection_lost(self) -> RegistryConnectionError:

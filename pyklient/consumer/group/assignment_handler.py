@@ -223,10 +223,9 @@ class AssignmentHandler:
     def _reached(
         self, starts: Mapping[TopicPartition, OffsetAndMetadata | None]
     ) -> dict[TopicPartition, int]:
-        """Return the positions of the partitions in *starts* that the streams have read, if the client has
-        owned them since.
-
-        A message in hand comes again, unless the committed offset in *starts* covers it.
+        """Return the positions that the streams have reached in those partitions in *starts* that the client
+        has owned without a gap. A message in hand is handed out again, unless the committed offset in
+        *starts* is after it.
         """
         before = self._ownership.assignment or Assignment()
         newest: dict[TopicPartition, tuple[int, int]] = {}

@@ -40,13 +40,13 @@ class InHand:
         return next((before for each, before in self._parts if each is fetched), fetched).copy()
 
     def note_paused(self, partition: TopicPartition) -> None:
-        """Record that *partition* is paused. The bytes that are left of it are not kept here any more."""
+        """Record that *partition* is paused. This object does not keep its remaining bytes any more."""
         self._paused.add(partition)
         self._parts = [each for each in self._parts if each[0].cursor.partition != partition]
 
     def must_be_fetched_again(self, partition: TopicPartition) -> bool:
-        """Return True if *partition* was paused while messages of it were in hand, so that their bytes are
-        not kept here."""
+        """Return True if *partition* was paused while messages of it were in hand, so that this object does
+        not keep their bytes."""
         return partition in self._paused
 
     def leave_out(self, partition: TopicPartition) -> None:

@@ -1,4 +1,4 @@
-"""The heartbeats of a member: when the next one is due, and what the group coordinator says to it."""
+"""The heartbeats of a member: when the next one is due, and what its response means."""
 
 import logging
 import time
