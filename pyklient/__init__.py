@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     )
     from pyklient.consumer.bounded_read import BoundedRead, read
     from pyklient.consumer.consumer_connector import ConsumerConnector
-    from pyklient.consumer.group.rebalance_listener import ConsumerRebalanceListener
+    from pyklient.consumer.group.rebalance_listener import ClassicRebalanceListener, ConsumerRebalanceListener
     from pyklient.consumer.kafka_stream import KafkaStream
     from pyklient.consumer.simple_consumer import Fetched, SimpleConsumer
     from pyklient.consumer.topic_filter import Blacklist, Whitelist
@@ -86,6 +86,7 @@ __all__ = [
     "KafkaStream",
     "Message",
     "OffsetAndMetadata",
+    "ClassicRebalanceListener",
     "ConsumerRebalanceListener",
     "RecordMetadata",
     "TopicPartition",
@@ -141,7 +142,7 @@ _HOMES: Final = {
     "pyklient.assignor": "Assignor LastAssignment Subscriber",
     "pyklient.config": "AdminConfig ClientConfig ConsumerConfig ProducerConfig",
     "pyklient.consumer.consumer_connector": "ConsumerConnector",
-    "pyklient.consumer.group.rebalance_listener": "ConsumerRebalanceListener",
+    "pyklient.consumer.group.rebalance_listener": "ClassicRebalanceListener ConsumerRebalanceListener",
     "pyklient.consumer.topic_filter": "Blacklist Whitelist",
     "pyklient.consumer.kafka_stream": "KafkaStream",
     "pyklient.consumer.bounded_read": "BoundedRead read",

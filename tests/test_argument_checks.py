@@ -53,7 +53,10 @@ _WHOLE = "takes a whole number, not"
             lambda it: it.commit_offsets({_PARTITION: OffsetAndMetadata(1, metadata=_BYTES)}),
             r"the metadata of offsets\[t-0\] takes a str, not b'x'",
         ),
-        (lambda it: it.set_rebalance_listener(None), r"None has no method before_releasing_partitions\(\)"),
+        (
+            lambda it: it.set_rebalance_listener(None),
+            "None is no rebalance listener: write a subclass of ConsumerRebalanceListener",
+        ),
     ],
 )
 def test_a_connector_names_what_it_cannot_take(call: Callable[[Any], object], said: str) -> None:

@@ -12,6 +12,7 @@ from pyklient.consumer.connector_lifecycle import CLOSE_TIMEOUT, ConnectorLifecy
 from pyklient.consumer.fetch.fetcher_manager import FetcherManager
 from pyklient.consumer.gathered_metrics import consumer_metrics
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
+from pyklient.consumer.group.classic_listener import RebalanceListener, is_classic
 from pyklient.consumer.group.membership_and_offset_store import choose_coordination
 from pyklient.consumer.group.rebalance_listener import ConsumerRebalanceListener
 from pyklient.consumer.group.stream_choice import StreamChoice
@@ -65,7 +66,7 @@ class ConsumerConnector:
         self._fetchers = FetcherManager(self._client, self._config)
         self._membership, self._store = choose_coordination(self._client, self._config)
         self._ownership = Ownership()
-        self._listener: ConsumerRebalanceListener | None = None
+        self._listener: RebalanceListener | None = None
         self._creation = StreamCreation(self._config, self._fetchers.restart)
         self._streams: list[StreamCore] = []
         client = self._client
@@ -101,18 +102,18 @@ class ConsumerConnector:
     ) -> None:
         self._lifecycle.close(count_in_hand=error is None)
 
-    def set_rebalance_listener(self, listener: ConsumerRebalanceListener) -> None:
+    def set_rebalance_listener(self, listener: RebalanceListener) -> None:
         """Call the methods of *listener* at each rebalance. Raises MessageStreamsExistError if streams
         exist."""
         if self._created:
             raise MessageStreamsExistError(
                 "set the rebalance listener before the connector makes its streams"
             )
-        for method in ("before_releasing_partitions", "before_starting_fetchers"):
-            if not callable(getattr(listener, method, None)):
-                raise TypeError(
-                    f"listener must be a ConsumerRebalanceListener; {listener!r} has no method {method}()"
-                )
+        if not (isinstance(listener, ConsumerRebalanceListener) or is_classic(listener)):
+            raise TypeError(
+                f"{listener!r} is no rebalance listener: write a subclass of ConsumerRebalanceListener, or a "
+                "class with the methods before_releasing_partitions and before_starting_fetchers"
+            )
         self._listener = listener
 
     def create_message_streams(

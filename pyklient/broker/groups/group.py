@@ -118,7 +118,8 @@ class Group:
     ) -> None:
         """Replace *old* by *new*, which is the same static member after a restart, with a new member id.
 
-        There is no rebalance if *new* supports the same protocols.
+        There is no rebalance if the group would choose the same protocol again, as in Kafka, also if *new*
+        subscribes to other topics.
         """
         previous_leader = self.members.leader_id or ""
         old.stop_session()
@@ -128,8 +129,7 @@ class Group:
         self.members.replace(old, new)
         self._unsynced.discard(old.member_id)
         protocol = self.protocol or ""
-        same = new.metadata_for(protocol) == old.metadata_for(protocol)
-        if self.state is not GroupState.STABLE or not same or self.members.select_protocol() != protocol:
+        if self.state is not GroupState.STABLE or self.members.select_protocol() != protocol:
             self._await_join(new, answer)
             return
         self.restart_session(new)

@@ -4,11 +4,12 @@ revoked."""
 import logging
 import math
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.fetch.fetch_position import Cursor
 from pyklient.consumer.fetch.fetcher_manager import FetcherManager
+from pyklient.consumer.group.classic_listener import RebalanceListener, listeners_of
 from pyklient.consumer.group.rebalance_listener import ConsumerRebalanceListener
 from pyklient.consumer.group.stream_choice import StreamChoice
 from pyklient.consumer.offsets.offset_committer import OffsetCommitter
@@ -32,8 +33,8 @@ _TO_COMMIT = 0.9
 class AssignmentHandler:
     """Reads the partitions of one connector. Except for ``close``, only the connector's membership calls it.
 
-    ``revoked`` and ``assigned`` may wait, so they must not be called on a thread that does other work
-    meanwhile. The other methods return at once.
+    ``revoked``, ``assigned`` and ``fail`` may wait, so they must not be called on a thread that does other
+    work meanwhile. The other methods return at once.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class AssignmentHandler:
         ownership: Ownership,
         store: OffsetStore,
         commits: OffsetCommitter,
-        listener: ConsumerRebalanceListener | None,
+        listener: RebalanceListener | None,
     ) -> None:
         self._choice = choice
         self._all = choice.streams
@@ -52,7 +53,7 @@ class AssignmentHandler:
         self._ownership = ownership
         self._store = store
         self._commits = commits
-        self._listener = listener
+        self._listeners = listeners_of(listener, ownership, choice)
         self._reset = config.auto_offset_reset
         self._fetch_timeout = max(config.heartbeat_interval_ms, config.session_timeout_ms / 3) / 1000
         self._commit_timeout = min(config.default_api_timeout_ms, config.session_timeout_ms) / 1000
@@ -107,7 +108,7 @@ class AssignmentHandler:
             self._ownership.begin(assignment)
             self.next_commit_at = time.monotonic() + self._commit_interval
             self._choice.choose(partitions, assignment.partitions.keys() - set(partitions), stream_numbers)
-            self._tell_before_starting(assignment)
+            self._tell(lambda listener: listener.on_partitions_assigned(partitions))
             reset = "earliest" if created else self._reset
             cursors = [
                 self._cursor(assignment.partitions[each], stream, reset)
@@ -134,7 +135,7 @@ class AssignmentHandler:
             revoked = self._ownership.revoke(partitions, identity)
             if revoked:
                 self._remove_from_streams(revoked, deadline)
-            self._tell_before_releasing(revoked)
+            self._tell_revoked(revoked)
 
     def lost(self, partitions: Collection[TopicPartition]) -> None:
         """Mark *partitions* as lost, because the group has given them to other members.
@@ -155,14 +156,19 @@ class AssignmentHandler:
         self._ownership.ended = True
 
     def fail(self, error: Exception) -> None:
-        """Make every loop raise *error*, because reading cannot continue."""
+        """Make every loop raise *error*, because reading cannot continue, and tell the listener what is
+        lost."""
         self._ownership.ended = True
+        lost: Sequence[OwnedPartition] = ()
         if (assignment := self._ownership.assignment) is not None:
             self._ownership.lose(assignment.partitions)
-            self._ownership.revoke(assignment.partitions)
+            lost = self._ownership.revoke(assignment.partitions)
         for stream in self._all:
             stream.revoke()
             stream.queue.fail(error)
+        if lost:
+            with self._ownership.changing():
+                self._tell_revoked(lost)
 
     def watch(self, topics: Collection[str] | None) -> None:
         """Refresh the client's metadata of *topics* (None: of all topics) from time to time."""
@@ -258,31 +264,17 @@ class AssignmentHandler:
             if start is not None and cursor.partition not in noted:
                 cursor.queue.begin_at(cursor, start)
 
-    def _tell_before_releasing(self, revoked: Sequence[OwnedPartition]) -> None:
-        if self._listener is None:
-            return
-        try:
-            self._listener.before_releasing_partitions(_by_topic([owned.partition for owned in revoked]))
-        except Exception:
-            log.exception("the rebalance listener raised an exception in before_releasing_partitions")
+    def _tell_revoked(self, revoked: Sequence[OwnedPartition]) -> None:
+        lost = [owned.partition for owned in revoked if owned.lost]
+        given_back = [owned.partition for owned in revoked if not owned.lost]
+        if given_back or not lost:
+            self._tell(lambda listener: listener.on_partitions_revoked(given_back))
+        if lost:
+            self._tell(lambda listener: listener.on_partitions_lost(lost))
 
-    def _tell_before_starting(self, assignment: Assignment) -> None:
-        if self._listener is None:
-            return
-        member_id = assignment.identity.member_id
-        names: dict[str, dict[int, str]] = {}
-        for each in assignment.partitions:
-            if self._choice.stream_of(each) is not None:
-                thread_id = f"{member_id}-{self._choice.number_of(each)}"
-                names.setdefault(each.topic, {})[each.partition] = thread_id
-        try:
-            self._listener.before_starting_fetchers(member_id, names)
-        except Exception:
-            log.exception("the rebalance listener raised an exception in before_starting_fetchers")
-
-
-def _by_topic(partitions: Collection[TopicPartition]) -> dict[str, set[int]]:
-    found: dict[str, set[int]] = {}
-    for topic, partition in partitions:
-        found.setdefault(topic, set()).add(partition)
-    return found
+    def _tell(self, call: Callable[[ConsumerRebalanceListener], None]) -> None:
+        for listener in self._listeners:
+            try:
+                call(listener)
+            except Exception:
+                log.exception("the rebalance listener raised an exception; the rebalance goes on")

@@ -1,21 +1,55 @@
-"""The methods by which a connector tells an application about rebalances."""
+"""The interfaces of rebalance listeners, by which a connector tells an application about rebalances."""
 
+from collections.abc import Collection
 from typing import Protocol
 
-__all__ = ["ConsumerRebalanceListener"]
+from pyklient.topic_partition import TopicPartition
+
+__all__ = ["ClassicRebalanceListener", "ConsumerRebalanceListener"]
 
 
-class ConsumerRebalanceListener(Protocol):
-    """The methods that a connector calls during a rebalance, on a separate thread.
+class ConsumerRebalanceListener:
+    """The methods that a connector calls during a rebalance, on a separate thread. Write a subclass with the
+    methods that you need.
 
     Heartbeats continue while a method runs, so it may take longer than ``session_timeout_ms``. The group
-    waits ``rebalance_timeout_ms`` for ``before_releasing_partitions``, and removes a member that takes
-    longer. An exception that a method raises is logged.
+    waits ``rebalance_timeout_ms`` for ``on_partitions_revoked``, and removes a member that takes longer. An
+    exception that a method raises is logged. A method may commit offsets, and may close the connector.
+    """
+
+    def on_partitions_assigned(self, partitions: Collection[TopicPartition]) -> None:
+        """Prepare to read *partitions*, which this client has got in addition to those that it keeps.
+
+        This is called at the end of each rebalance, before the first message of *partitions* is fetched.
+        *partitions* may be empty.
+        """
+
+    def on_partitions_revoked(self, partitions: Collection[TopicPartition]) -> None:
+        """Prepare to give *partitions* back. Their offsets can still be committed.
+
+        This is called when no more messages of *partitions* will be handed out, and after the automatic
+        commit. *partitions* is empty before the first assignment.
+        """
+
+    def on_partitions_lost(self, partitions: Collection[TopicPartition]) -> None:
+        """Clean up after *partitions*, which other members may read already, so that their offsets cannot be
+        committed any more.
+
+        This is called instead of :meth:`on_partitions_revoked` if the group has removed this member. By
+        default, it calls that method.
+        """
+        self.on_partitions_revoked(partitions)
+
+
+class ClassicRebalanceListener(Protocol):
+    """The two methods of a rebalance listener of Scala's high-level consumer.
+
+    A connector calls them as it calls the methods of a ConsumerRebalanceListener.
     """
 
     def before_releasing_partitions(self, owned: dict[str, set[int]]) -> None:
         """Prepare to lose the partitions in *owned* (topic → partitions), whose offsets can still be
-        committed.
+        committed, unless the group has removed this member.
 
         This is called when no more messages of these partitions will be handed out. *owned* is empty in the
         first call.

@@ -331,12 +331,15 @@ def test_a_static_leader_that_restarts_is_told_to_skip_assigning_where_it_can_be
     assert len(new_client.members) == 1
 
 
-def test_a_static_member_with_another_subscription_starts_a_new_round() -> None:
+@pytest.mark.parametrize(("protocol", "generation"), [("range", 1), ("sticky", 2)])
+def test_a_static_member_with_another_protocol_starts_a_new_round_and_with_other_topics_none(
+    protocol: str, generation: int
+) -> None:
     bench = Bench()
-    [leader] = bench.join(instance="i1")
+    [leader] = bench.join(instance="i1", protocols=[("range", b""), ("sticky", b"")])
     bench.group.sync(SyncRequest(leader.member_id, "i1", 1, None, None, {}), lambda _: None)
-    [again] = bench.join(instance="i1", protocols=[("range", b"new topics")])
-    assert again.generation == 2
+    [again] = bench.join(instance="i1", protocols=[(protocol, b"new topics")])
+    assert again.generation == generation
 
 
 def test_the_first_round_waits_for_more_members_while_they_keep_coming() -> None:

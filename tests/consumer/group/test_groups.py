@@ -279,32 +279,6 @@ def test_a_member_stays_away_until_the_very_loop_that_stood_still_goes_on(
     reader.join(5)
 
 
-def test_a_static_member_that_restarts_causes_no_rebalance(feed: Feed) -> None:
-    topic, group = feed.topic(2, "a"), feed.name()
-    listener = Listener()
-    with connect(feed, group) as other:
-        other.set_rebalance_listener(listener)
-        other.stream(topic)
-        with connect(feed, group, group_instance_id="one") as static:
-            static.stream(topic)
-            wait_for(lambda: len(listener.told) == 4, "the first rebalance")
-        with connect(feed, group, group_instance_id="one") as static:
-            static.stream(topic)
-            assert held(static) == {0}, "static members come first"
-        assert len(listener.told) == 4
-
-
-def test_two_processes_of_one_instance_id_fence_the_older_one(feed: Feed) -> None:
-    topic, group = feed.topic(1, "a"), feed.name()
-    with connect(feed, group, group_instance_id="one") as older:
-        stream = older.stream(topic)
-        with connect(feed, group, group_instance_id="one") as newer:
-            newer.stream(topic)
-            with pytest.raises(BrokerError, match="give each process its own"):
-                for _ in stream:
-                    pass
-
-
 def test_different_ways_of_dealing_do_not_mix(feed: Feed) -> None:
     topic, group = feed.topic(1), feed.name()
     with (

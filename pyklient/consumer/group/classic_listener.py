@@ -1,0 +1,63 @@
+"""Calls the two methods of a classic rebalance listener from those of a ConsumerRebalanceListener."""
+
+from collections.abc import Collection, Sequence
+from typing import TypeAlias, cast
+
+from pyklient.consumer.group.rebalance_listener import ClassicRebalanceListener, ConsumerRebalanceListener
+from pyklient.consumer.group.stream_choice import StreamChoice
+from pyklient.consumer.owned_partitions import Ownership
+from pyklient.topic_partition import TopicPartition
+
+__all__ = ["RebalanceListener", "is_classic", "listeners_of"]
+
+RebalanceListener: TypeAlias = ConsumerRebalanceListener | ClassicRebalanceListener
+"""An object of which a connector calls methods during a rebalance."""
+
+
+def is_classic(listener: object) -> bool:
+    """Return True if *listener* has both methods of a ClassicRebalanceListener."""
+    return all(
+        callable(getattr(listener, name, None))
+        for name in ("before_releasing_partitions", "before_starting_fetchers")
+    )
+
+
+def listeners_of(
+    listener: RebalanceListener | None, ownership: Ownership, choice: StreamChoice
+) -> Sequence[ConsumerRebalanceListener]:
+    """Return the listeners to call for *listener*: itself, and an adapter for its classic methods, if it has
+    them."""
+    found = [listener] if isinstance(listener, ConsumerRebalanceListener) else []
+    if listener is not None and is_classic(listener):
+        found.append(ClassicListenerAdapter(cast(ClassicRebalanceListener, listener), ownership, choice))
+    return found
+
+
+class ClassicListenerAdapter(ConsumerRebalanceListener):
+    """Calls *listener* with the assignment of *ownership* as a whole, and the streams of *choice*."""
+
+    def __init__(
+        self, listener: ClassicRebalanceListener, ownership: Ownership, choice: StreamChoice
+    ) -> None:
+        self._listener = listener
+        self._ownership = ownership
+        self._choice = choice
+
+    def on_partitions_assigned(self, partitions: Collection[TopicPartition]) -> None:
+        """Tell the listener which partitions this client reads now, and in which streams."""
+        assignment = self._ownership.assignment
+        assert assignment is not None
+        member_id = assignment.identity.member_id
+        names: dict[str, dict[int, str]] = {}
+        for each in assignment.partitions:
+            if self._choice.stream_of(each) is not None:
+                thread_id = f"{member_id}-{self._choice.number_of(each)}"
+                names.setdefault(each.topic, {})[each.partition] = thread_id
+        self._listener.before_starting_fetchers(member_id, names)
+
+    def on_partitions_revoked(self, partitions: Collection[TopicPartition]) -> None:
+        """Tell the listener which partitions go."""
+        owned: dict[str, set[int]] = {}
+        for topic, partition in partitions:
+            owned.setdefault(topic, set()).add(partition)
+        self._listener.before_releasing_partitions(owned)

@@ -1,0 +1,58 @@
+"""Static members, which keep their partitions while their process restarts (KIP-345)."""
+
+from itertools import islice
+
+import pytest
+
+from pyklient.errors import BrokerError
+from tests.consumer.feed import Feed, wait_for
+from tests.consumer.group.test_groups import Listener, connect, held, spread
+from tests.consumer.group.test_rebalance_listener import Calls
+
+
+def test_a_static_member_that_restarts_causes_no_rebalance(feed: Feed) -> None:
+    topic, group = feed.topic(2, "a"), feed.name()
+    listener = Listener()
+    with connect(feed, group) as other:
+        other.set_rebalance_listener(listener)
+        other.stream(topic)
+        with connect(feed, group, group_instance_id="one") as static:
+            static.stream(topic)
+            wait_for(lambda: len(listener.told) == 4, "the first rebalance")
+        with connect(feed, group, group_instance_id="one") as static:
+            static.stream(topic)
+            assert held(static) == {0}, "static members come first"
+        assert len(listener.told) == 4
+
+
+@pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
+def test_a_static_member_with_a_sticky_assignor_gets_its_partitions_back_without_a_rebalance(
+    feed: Feed, strategy: str
+) -> None:
+    topic, group, listener = feed.topic(4), feed.name(), Calls()
+    options = {"partition_assignment_strategy": strategy}
+    with connect(feed, group, client_id="a", **options) as other:
+        other.set_rebalance_listener(listener)
+        other.stream(topic)
+        with connect(feed, group, group_instance_id="one", **options) as static:
+            static.stream(topic)
+            wait_for(lambda: len(held(static)) == len(held(other)) == 2, "the shares")
+            before, told = held(static), len(listener.told)
+            generation = static._membership.identity.generation
+        spread(feed, topic, 4, "x")
+        with connect(feed, group, group_instance_id="one", **options) as static:
+            seen = [message.partition for message in islice(static.stream(topic), 2)]
+            assert set(seen) == held(static) == before
+            assert static._membership.identity.generation == generation
+        assert len(listener.told) == told
+
+
+def test_two_processes_of_one_instance_id_fence_the_older_one(feed: Feed) -> None:
+    topic, group = feed.topic(1, "a"), feed.name()
+    with connect(feed, group, group_instance_id="one") as older:
+        stream = older.stream(topic)
+        with connect(feed, group, group_instance_id="one") as newer:
+            newer.stream(topic)
+            with pytest.raises(BrokerError, match="give each process its own"):
+                for _ in stream:
+                    pass
