@@ -12,6 +12,7 @@ examples:
 
 import ast
 import random
+import re
 import subprocess
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections import Counter
@@ -31,8 +32,9 @@ _LOG_METHODS = frozenset({"debug", "info", "warning", "error", "exception", "cri
 class Text(NamedTuple):
     """A text of the tree, and the file and line where it begins.
 
-    ``heading`` is the line that every reader sees above the text: the signature of the function, class or
-    attribute that a docstring describes, or the error or log level of a message. Empty for a page.
+    ``heading`` is the line that every reader sees above the text: the signature of the function, class (with
+    its constructor) or attribute that a docstring describes, or the error or log level of a message. Empty
+    for a page.
     """
 
     place: str
@@ -106,7 +108,7 @@ def _heading(documented: ast.stmt | None, outer: dict[int, ast.AST]) -> str:
     match documented:
         case ast.ClassDef(name=name, bases=bases):
             inherited = f"({', '.join(map(ast.unparse, bases))})" if bases else ""
-            return f"class {name}{inherited}{where}"
+            return f"class {name}{inherited}{where}{_constructor(documented)}"
         case (
             ast.FunctionDef(name=name, args=arguments, returns=returns)
             | ast.AsyncFunctionDef(name=name, args=arguments, returns=returns)
@@ -114,6 +116,25 @@ def _heading(documented: ast.stmt | None, outer: dict[int, ast.AST]) -> str:
             result = "" if returns is None else f" -> {ast.unparse(returns)}"
             return f"def {name}({ast.unparse(arguments)}){result}{where}"
     return f"{ast.unparse(documented).partition(' = ')[0]}{where}"
+
+
+def _constructor(documented: ast.ClassDef) -> str:
+    """Return how the class is called: with the arguments of ``__init__``, or with the fields of a dataclass
+    or a NamedTuple; empty without any."""
+    for statement in documented.body:
+        match statement:
+            case ast.FunctionDef(name="__init__", args=arguments):
+                given = ast.unparse(arguments).removeprefix("self").removeprefix(", ")
+                return f", made by {documented.name}({given})"
+    marks = " ".join(map(ast.unparse, [*documented.decorator_list, *documented.bases]))
+    fields = [
+        ast.unparse(each)
+        for each in documented.body
+        if isinstance(each, ast.AnnAssign) and "ClassVar" not in ast.unparse(each.annotation)
+    ]
+    if not fields or not re.search(r"\b(dataclass|NamedTuple)\b", marks):
+        return ""
+    return f", made by {documented.name}({', '.join(fields)})"
 
 
 def _messages(tree: ast.Module) -> Iterator[tuple[int, str, str]]:

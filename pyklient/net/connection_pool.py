@@ -88,8 +88,8 @@ class Pool:
         """Return the connection to *endpoint* for *purpose*. Open one if there is none, within *timeout*
         seconds.
 
-        Raises the error of *opener* if the connection cannot be opened, ClosedError if the pool is closed, or
-        ForkError in a forked child.
+        Raises the error of the function that opens connections if it fails, ClosedError if the pool is
+        closed, or ForkError in a forked child.
         """
         self.raise_if_closed()
         connection = self.live(endpoint.node_id, purpose)

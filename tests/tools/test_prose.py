@@ -18,8 +18,18 @@ _log = logging.getLogger("shop")
 NAME = "not a docstring"
 
 
+class Pen(NamedTuple):
+    """A pen of one *colour*."""
+
+    colour: str
+    price: int = PRICE
+
+
 class Shop:
     """A place that sells pens."""
+
+    def __init__(self, town: str) -> None:
+        self.town = town
 
     def sell(self, count: int) -> None:
         """Sell *count* pens."""
@@ -45,8 +55,13 @@ def test_docstrings_of_modules_classes_functions_and_attributes_are_found(tree: 
     assert prose.docstrings(tree) == [
         ("pyklient/shop.py:1", "A shop.", ""),
         ("pyklient/shop.py:6", "The price of a pen.", "PRICE"),
-        ("pyklient/shop.py:13", "A place that sells pens.", "class Shop"),
-        ("pyklient/shop.py:16", "Sell *count* pens.", "def sell(self, count: int) -> None  (in Shop)"),
+        (
+            "pyklient/shop.py:13",
+            "A pen of one *colour*.",
+            "class Pen(NamedTuple), made by Pen(colour: str, price: int = PRICE)",
+        ),
+        ("pyklient/shop.py:20", "A place that sells pens.", "class Shop, made by Shop(town: str)"),
+        ("pyklient/shop.py:26", "Sell *count* pens.", "def sell(self, count: int) -> None  (in Shop)"),
     ]
 
 

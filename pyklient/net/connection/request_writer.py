@@ -49,7 +49,7 @@ class RequestWriter:
         """Send as much of *request* as possible without waiting. Return a function that sends the remainder,
         or None.
 
-        The caller must hold the lock *sending*. The lock is released when the whole request has been sent, or
+        The caller must hold the sending lock. The lock is released when the whole request has been sent, or
         when this method raises an error.
         """
         left: Sequence[Buffer]
@@ -75,7 +75,7 @@ class RequestWriter:
         return Deadline(seconds, partial(self._in_flight.timed_out, name, seconds), self._in_flight.ended)
 
     def _finish(self, left: Sequence[Buffer], request_class: type[ApiMessage], seconds: float) -> None:
-        """Send the bytes *left*, which are the remainder of a request, and release the lock *sending*."""
+        """Send the bytes *left*, which are the remainder of a request, and release the sending lock."""
         try:
             self._transport.send(left, self.deadline(request_class, seconds))
         except Exception as error:

@@ -166,7 +166,7 @@ class SenderThread:
         """Make sure that the sender runs at the time *due*, because users' threads have added batches.
 
         While no broker accepts more requests, this does nothing: the sender runs when a response arrives, or
-        after *nap* seconds.
+        after a short pause.
         """
         # The caller adds the batch first and then calls this. The thread sets _listens first and then looks
         # for new batches. So one of the two always notices the other.

@@ -41,7 +41,7 @@ class Subscription:
         return ", ".join(self.topics or map(str, self.partitions))
 
     def wants(self, topic: str) -> bool:
-        """Return True if *pattern* matches the name *topic*."""
+        """Return True if ``pattern`` matches the name *topic*."""
         return self.pattern is not None and re.fullmatch(self.pattern, topic) is not None
 
 
@@ -62,7 +62,7 @@ class Bound:
 
     @property
     def points(self) -> Iterable[int]:
-        """The values of *at*: one for all partitions, or one for each."""
+        """The values of ``at``: one for all partitions, or one for each."""
         return self.at.values() if isinstance(self.at, Mapping) else (self.at,)
 
     def is_latest(self, partition: TopicPartition) -> bool:
