@@ -26,6 +26,7 @@ __all__ = ["Text", "docstrings", "main", "messages", "opens_with_question_word",
 
 _QUESTION_WORDS = frozenset({"whether", "what", "why", "who", "whose", "how", "when", "where", "which"})
 _Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+_MOST_FIELDS = 12
 _LOG_METHODS = frozenset({"debug", "info", "warning", "error", "exception", "critical"})
 
 
@@ -128,13 +129,14 @@ def _constructor(documented: ast.ClassDef) -> str:
                 return f", made by {documented.name}({given})"
     marks = " ".join(map(ast.unparse, [*documented.decorator_list, *documented.bases]))
     fields = [
-        ast.unparse(each)
+        f"{ast.unparse(each.target)}: {ast.unparse(each.annotation)}"
         for each in documented.body
         if isinstance(each, ast.AnnAssign) and "ClassVar" not in ast.unparse(each.annotation)
     ]
     if not fields or not re.search(r"\b(dataclass|NamedTuple)\b", marks):
         return ""
-    return f", made by {documented.name}({', '.join(fields)})"
+    shown = [*fields[:_MOST_FIELDS], "…"] if len(fields) > _MOST_FIELDS else fields
+    return f", made by {documented.name}({', '.join(shown)})"
 
 
 def _messages(tree: ast.Module) -> Iterator[tuple[int, str, str]]:

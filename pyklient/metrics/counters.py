@@ -195,7 +195,8 @@ class DurationHistogram:
 
 
 def _quantile(buckets: list[int], values: int, share: float) -> float:
-    """Return the middle of the bucket that has the value below which *share* of all *values* lie."""
+    """Return the middle of the bucket that contains the quantile *share*, such as 0.99. *values* is the
+    number of all values in *buckets*."""
     index = bisect_left(list(accumulate(buckets)), share * values)
     octave, part = divmod(index, _PER_OCTAVE)
     return float(2.0 ** (octave + _LEAST_EXPONENT - 1) * (1 + (part + 0.5) / _PER_OCTAVE))

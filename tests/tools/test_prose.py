@@ -58,7 +58,7 @@ def test_docstrings_of_modules_classes_functions_and_attributes_are_found(tree: 
         (
             "pyklient/shop.py:13",
             "A pen of one *colour*.",
-            "class Pen(NamedTuple), made by Pen(colour: str, price: int = PRICE)",
+            "class Pen(NamedTuple), made by Pen(colour: str, price: int)",
         ),
         ("pyklient/shop.py:20", "A place that sells pens.", "class Shop, made by Shop(town: str)"),
         ("pyklient/shop.py:26", "Sell *count* pens.", "def sell(self, count: int) -> None  (in Shop)"),

@@ -1,7 +1,8 @@
 """The orders in which Java sorts texts, and in which its hash tables return texts and partitions.
 
-Java's sticky assignors go through hash tables, so this order decides which of several equally good
-assignments a group gets. A group may have leaders of several clients, and each of them should get the same.
+Java's sticky assignors iterate over hash tables, so this order decides which of several equally good
+assignments a group gets. The leader of a group may be a Java program or one of pyklient, and both should make
+the same assignment.
 """
 
 from collections.abc import Iterable, Sequence
@@ -38,7 +39,7 @@ def hash_order(texts: Iterable[str]) -> list[str]:
     order.
 
     Java changes the order of texts if eight or more of them are in the same slot of the table. This function
-    does not, because names that nobody has chosen for that purpose do not collide so often.
+    does not, because eight names hardly ever get the same slot by chance.
     """
     added = list(dict.fromkeys(texts))
     last = _table_size(len(added), _SMALLEST_TABLE) - 1

@@ -33,7 +33,8 @@ commit, the listener and the request to join."""
 
 
 class Handover:
-    """The partitions that *handler* has got for *member*. Only the group thread uses this object.
+    """The partitions that the assignment handler has got for *member*. Only the group thread uses this
+    object.
 
     *bell* wakes the group thread.
     """

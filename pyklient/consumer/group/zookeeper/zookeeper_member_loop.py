@@ -57,7 +57,7 @@ finish its message in hand. The remainder is for a commit and for the last attem
 
 
 class ZooKeeperMemberLoop:
-    """Lets *member* join, rebalance and leave, on one thread. *handler* reads the member's partitions.
+    """Lets *member* join, rebalance and leave, on one thread. ``handler`` reads the member's partitions.
 
     ``joined`` is done after the first rebalance, or when an error makes that impossible.
     """
