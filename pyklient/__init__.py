@@ -12,8 +12,9 @@
             print(message.key, message.value)
 
 The public interface is this module, ``pyklient.broker`` (a broker for tests and first runs),
-``pyklient.metrics`` (what clients tell of themselves), ``pyklient.serialization`` (encoders and decoders),
-``pyklient.spark`` (topics as DataFrames) and ``pyklient.telemetry`` (metrics and traces for OpenTelemetry).
+``pyklient.handlers`` (retries and dead letters), ``pyklient.metrics`` (what clients tell of themselves),
+``pyklient.serialization`` (encoders and decoders), ``pyklient.spark`` (topics as DataFrames) and
+``pyklient.telemetry`` (metrics and traces for OpenTelemetry).
 """
 
 from typing import TYPE_CHECKING, Final
@@ -161,7 +162,9 @@ _HOMES: Final = {
     "pyklient.kernel": "Delivery Message",
 }
 _HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names.split()}
-_MODULES: Final = frozenset({"broker", "errors", "metrics", "serialization", "spark", "telemetry"})
+_MODULES: Final = frozenset(
+    {"broker", "errors", "handlers", "metrics", "serialization", "spark", "telemetry"}
+)
 
 
 if not TYPE_CHECKING:  # to a type checker, a name that is not above is a mistake

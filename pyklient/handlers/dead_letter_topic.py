@@ -1,0 +1,35 @@
+"""DeadLetterTopic, which sends messages that cannot be handled to a topic of their own."""
+
+from pyklient import argument_checks
+from pyklient.handlers.failed_message import send_copy
+from pyklient.kernel import Message
+from pyklient.producer.producer import Producer
+
+__all__ = ["DeadLetterTopic"]
+
+
+class DeadLetterTopic:
+    """Sends a copy of each failed message to *topic*, where a person or another program looks at it.
+
+    ::
+
+        dead_letters = DeadLetterTopic(producer, "orders.dead")
+        connector.parallel("orders", charge, on_error=dead_letters).run()
+
+    The copy has the key, the value and the headers of the message, and headers that tell the error and where
+    the message was: ``__pyklient.errors.topic``, ``partition``, ``offset``, ``timestamp``, ``exception``,
+    ``message`` and ``stacktrace``, all as text. *producer* has no encoders.
+    """
+
+    def __init__(self, producer: Producer, topic: str, *, timeout: float | None = None) -> None:
+        self._producer = producer
+        self._topic = argument_checks.topic_name(topic)
+        self._timeout = None if timeout is None else argument_checks.seconds(timeout, "timeout")
+
+    def __call__(self, message: Message, error: Exception) -> None:
+        """Send a copy of *message*, whose handler has raised *error*, and wait until it is stored.
+
+        Raises the error of the producer if the copy is not stored within the time-out. The message must then
+        not count as handled.
+        """
+        send_copy(self._producer, self._topic, message, error, {}, self._timeout)

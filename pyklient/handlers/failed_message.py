@@ -1,0 +1,76 @@
+"""Copies of a message whose handler has failed, in another topic, with the error in headers."""
+
+import traceback
+from collections.abc import Mapping
+from typing import Final
+
+from pyklient.kernel import Message
+from pyklient.producer.producer import Producer
+
+__all__ = ["header", "send_copy"]
+
+_ERRORS: Final = "__pyklient.errors."
+_RETRY: Final = "__pyklient.retry."
+_LONGEST_STACKTRACE: Final = 8_000
+
+
+def send_copy(
+    producer: Producer,
+    topic: str,
+    message: Message,
+    error: Exception,
+    retry: Mapping[str, str],
+    timeout: float | None,
+) -> None:
+    """Send a copy of *message* to *topic*, and wait until it is stored.
+
+    The copy has the key, the value and the headers of *message*, and headers about *error*. If *message* is a
+    copy itself, these headers still name the topic, the partition and the offset of the original. *retry* has
+    more headers, which begin with ``__pyklient.retry.``. Raises the error of the producer after *timeout*
+    seconds, or after ``delivery_timeout_ms`` without *timeout*.
+    """
+    for name, part in (("key", message.key), ("value", message.value)):
+        if part is not None and not isinstance(part, bytes):
+            raise TypeError(
+                f"the {name} of the failed message is {type(part).__name__}, and a copy of it needs bytes: "
+                "make the stream without decoders, and decode in the handler"
+            )
+    kept = [pair for pair in message.headers if not pair[0].startswith((_ERRORS, _RETRY))]
+    added = [
+        *((_ERRORS + name, text.encode()) for name, text in _facts(message, error).items()),
+        *((_RETRY + name, text.encode()) for name, text in retry.items()),
+    ]
+    producer.send(topic, message.value, key=message.key, headers=[*kept, *added]).result(timeout)
+
+
+def header(message: Message, name: str) -> str | None:
+    """Return the value of the header ``__pyklient.retry.<name>``. Return None if there is none."""
+    return _values(message, _RETRY).get(name)
+
+
+def _facts(message: Message, error: Exception) -> dict[str, str]:
+    """Return the names and values of the headers about *error*."""
+    stacktrace = "".join(traceback.format_exception(error))[-_LONGEST_STACKTRACE:]
+    origin = {
+        "topic": message.topic,
+        "partition": str(message.partition),
+        "offset": str(message.offset),
+        "timestamp": str(message.timestamp_ms),
+    }
+    before = _values(message, _ERRORS)
+    if origin.keys() <= before.keys():
+        origin = {name: before[name] for name in origin}
+    return {
+        **origin,
+        "exception": f"{type(error).__module__}.{type(error).__qualname__}",
+        "message": str(error),
+        "stacktrace": stacktrace,
+    }
+
+
+def _values(message: Message, prefix: str) -> dict[str, str]:
+    return {
+        name.removeprefix(prefix): value.decode(errors="replace")
+        for name, value in message.headers
+        if name.startswith(prefix) and value is not None
+    }

@@ -1,0 +1,84 @@
+"""RetryTopic, which lets a failed message wait in another topic until it is handled again."""
+
+import time
+from collections.abc import Callable
+from functools import partial
+
+from pyklient import argument_checks
+from pyklient.handlers.failed_message import header, send_copy
+from pyklient.kernel import Message
+from pyklient.producer.producer import Producer
+
+__all__ = ["RetryTopic"]
+
+
+class RetryTopic:
+    """Sends a copy of each failed message to *topic*, whose messages are handled again after *delay* seconds.
+
+    ::
+
+        retry = RetryTopic(producer, "orders.retry", delay=30, attempts=3, then=dead_letters)
+
+        # one connector reads "orders", another one the retry topic
+        orders.parallel("orders", charge, on_error=retry).run()
+        retries.parallel("orders.retry", retry.handler(charge), on_error=retry).run()
+
+    A message that fails again is sent to the same topic again. When it fails for the last of *attempts* times
+    there, ``then(message, error)`` is called, which is a DeadLetterTopic or a function. Other messages do not
+    wait, so a message may be handled after later ones of its key. The copies have the headers that
+    DeadLetterTopic describes, and ``__pyklient.retry.attempt`` and ``__pyklient.retry.due`` (milliseconds
+    since 1970). *producer* has no encoders.
+    """
+
+    def __init__(
+        self,
+        producer: Producer,
+        topic: str,
+        *,
+        delay: float,
+        attempts: int,
+        then: Callable[[Message, Exception], object],
+        timeout: float | None = None,
+    ) -> None:
+        self._producer = producer
+        self._topic = argument_checks.topic_name(topic)
+        self._delay = argument_checks.seconds(delay, "delay")
+        self._attempts = argument_checks.whole(attempts, "attempts", low=1)
+        self._then = then
+        self._timeout = None if timeout is None else argument_checks.seconds(timeout, "timeout")
+
+    def __call__(self, message: Message, error: Exception) -> None:
+        """Send a copy of *message*, whose handler has raised *error*, and wait until it is stored.
+
+        Raises the error of the producer if the copy is not stored within the time-out. The message must then
+        not count as handled.
+        """
+        attempt = (_number(message, "attempt") if message.topic == self._topic else 0) + 1
+        if attempt > self._attempts:
+            self._then(message, error)
+            return
+        due = time.time() + self._delay
+        retry = {"attempt": str(attempt), "due": str(int(due * 1000))}
+        send_copy(self._producer, self._topic, message, error, retry, self._timeout)
+
+    def handler(self, handler: Callable[[Message], object]) -> Callable[[Message], None]:
+        """Return a handler for the messages of the retry topic. It waits until a message is due, and then
+        calls *handler*.
+
+        It waits for *delay* seconds at most, whatever the clocks of other machines say. The delay must be
+        less than ``max_poll_interval_ms``.
+        """
+
+        return partial(_handle_when_due, handler, self._delay)
+
+
+def _handle_when_due(handler: Callable[[Message], object], delay: float, message: Message) -> None:
+    left = _number(message, "due") / 1000 - time.time()
+    time.sleep(min(max(left, 0.0), delay))
+    handler(message)
+
+
+def _number(message: Message, name: str) -> int:
+    """Return the number in a header of a copy. Return 0 if the message is not a copy."""
+    text = header(message, name) or ""
+    return int(text) if text.isdecimal() and len(text) < 20 else 0

@@ -1,0 +1,60 @@
+"""RetryingHandler, which calls a handler again after a pause."""
+
+import time
+from collections.abc import Callable
+
+from pyklient import argument_checks
+from pyklient.kernel import Message
+from pyklient.net.backoff import Backoff
+
+__all__ = ["RetryingHandler"]
+
+
+class RetryingHandler:
+    """A handler that calls another handler until it succeeds, up to *attempts* times, with growing pauses.
+
+    ::
+
+        handle = RetryingHandler(charge, attempts=5, backoff=0.2)
+        for message in connector.stream("orders"):
+            handle(message)
+
+    The pauses begin with *backoff* seconds and double up to *backoff_max* seconds, and each is up to 20 %
+    longer or shorter at random. Only exceptions of the class *retry_on*, or of one of several classes, are
+    retried. The last exception is raised. Messages behind the failed one wait, so their order does not
+    change. All attempts and pauses together must take less than ``max_poll_interval_ms``, or the member
+    leaves its group.
+
+    It can be pickled if *handler* can, so it may run in the processes of ``ConsumerConnector.parallel``.
+    """
+
+    def __init__(
+        self,
+        handler: Callable[[Message], object],
+        *,
+        attempts: int = 3,
+        backoff: float = 0.1,
+        backoff_max: float = 10.0,
+        retry_on: type[Exception] | tuple[type[Exception], ...] = Exception,
+    ) -> None:
+        if not callable(handler):
+            raise TypeError(f"handler must be a function that takes a message, not {handler!r}")
+        self._handler = handler
+        self._attempts = argument_checks.whole(attempts, "attempts", low=1)
+        self._backoff = Backoff(
+            argument_checks.seconds(backoff, "backoff"), argument_checks.seconds(backoff_max, "backoff_max")
+        )
+        self._retry_on = retry_on
+
+    def __call__(self, message: Message) -> None:
+        """Handle *message*. Raise the exception of the last attempt, with the number of attempts in a
+        note."""
+        for attempt in range(1, self._attempts + 1):
+            try:
+                self._handler(message)
+                return
+            except self._retry_on as error:
+                if attempt == self._attempts:
+                    error.add_note(f"attempts: {attempt}")
+                    raise
+            time.sleep(self._backoff.pause(attempt))
