@@ -71,7 +71,7 @@ class ParallelStream(StreamCore):
     def _progress_of(self, cursor: Cursor) -> PartitionProgress:
         progress = self._progress.get(cursor.partition)
         if progress is None or progress.owned is not cursor.owned:
-            progress = self._progress[cursor.partition] = PartitionProgress(cursor.owned)
+            progress = self._progress[cursor.partition] = PartitionProgress(cursor.owned, progress)
         return progress
 
     def revoke(self) -> None:

@@ -19,30 +19,37 @@ class PartitionProgress:
     commit, and the next owner of the partition does not hand them out again. The stream's lock must be held.
     """
 
-    def __init__(self, owned: OwnedPartition) -> None:
+    def __init__(self, owned: OwnedPartition, before: "PartitionProgress | None" = None) -> None:
+        """*before* is the progress in the assignment just before, if the client has owned the partition since
+        then."""
         self.owned = owned
         self.held: deque[Message] = deque()
         """Messages that no handler may have yet, because there are too many offsets between them and the
         first message in hand. The metadata of a commit could not tell that they are completed."""
         self._in_hand: OrderedDict[int, None] = OrderedDict()
+        self._next = owned.start or 0
+        """The offset after the last message that was in hand."""
         self._begun = False
-        start = owned.committed
-        self._remembered = deque(
-            () if start is None else completed_offsets.decode(start.offset, start.metadata)
-        )
+        if before is not None and owned.reached is not None:
+            remembered = before._completed_from(owned.reached)
+        elif owned.committed is not None:
+            remembered = completed_offsets.decode(owned.committed.offset, owned.committed.metadata)
+        else:
+            remembered = []
+        self._remembered = deque(remembered)
 
     def begin(self, messages: Iterable[Message]) -> Iterator[Message]:
         """Yield those of *messages* that are to be handled, and count them as in hand.
 
-        Messages that the metadata of the committed offset names as completed are left out.
+        Messages that are known to be completed are left out.
         """
         remembered = self._remembered
         for message in messages:
             if not self._begun:
                 self._begun = True
-                start = self.owned.committed
-                if start is not None and message.offset < start.offset:
+                if message.offset < self._next:
                     remembered.clear()  # the log was emptied, or the topic created again: these are others
+            self._next = message.offset + 1
             while remembered and remembered[0].stop <= message.offset:
                 remembered.popleft()
             if not (remembered and message.offset in remembered[0]):
@@ -66,6 +73,11 @@ class PartitionProgress:
         first = next(iter(self._in_hand), read.offset)
         completed = [run for run in self._completed(read.offset) if run]
         return read._replace(offset=first, metadata=completed_offsets.encode(first, completed))
+
+    def _completed_from(self, start: int) -> list[range]:
+        """Return the offsets from *start* on that are completed now."""
+        first = next(iter(self._in_hand), self._next)
+        return [run for run in (range(start, first), *self._completed(self._next)) if run]
 
     def _completed(self, end: int) -> Iterator[range]:
         """Yield the completed offsets after the first message in hand. *end* is the next offset to read."""

@@ -39,11 +39,14 @@ class Bench:
         self._generation = 0
         self.assign(committed)
 
-    def assign(self, committed: OffsetAndMetadata | None = None) -> None:
-        """Assign the partition from *committed* on, and queue the records from there on."""
+    def assign(self, committed: OffsetAndMetadata | None = None, reached: int | None = None) -> None:
+        """Assign the partition from *committed* on, or from *reached* on if this client has owned it just
+        before. Queue the records from there on."""
         self._generation += 1
-        self.owned = OwnedPartition(self.partition, generation=self._generation, committed=committed)
-        start = 0 if committed is None else committed.offset
+        self.owned = OwnedPartition(
+            self.partition, generation=self._generation, committed=committed, reached=reached
+        )
+        start = self.owned.start or 0
         cursor = Cursor(self.owned, self.stream.queue, position=start, reset="earliest")
         found = [record for record in self._records if record.offset >= start]
         if found:

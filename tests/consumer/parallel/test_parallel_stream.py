@@ -126,6 +126,26 @@ def test_messages_of_a_revoked_partition_that_wait_are_dropped_and_come_again() 
     assert bench.to_commit() == OffsetAndMetadata(4, "")
 
 
+def test_what_was_done_in_the_assignment_just_before_is_not_handled_again_though_it_is_not_committed() -> (
+    None
+):
+    bench = Bench(unkeyed(6))
+    bench.read_all()
+    tasks = [bench.take() for _ in range(5)]
+    slow, quick = tasks[1], [tasks[0], tasks[3]]
+    for task in quick:
+        assert task is not None
+        bench.finish(task)
+    bench.revoke()
+    at = bench.to_commit()
+    assert at is not None
+    bench.assign(None, reached=at.offset)
+    assert slow is not None
+    bench.finish(slow)  # after the wait of the rebalance was over
+    assert bench.handle_all() == [2, 4, 5]
+    assert bench.to_commit() == OffsetAndMetadata(6, "")
+
+
 def test_a_key_waits_for_its_message_that_outlasts_a_rebalance() -> None:
     bench = Bench([Record(0, b"a"), Record(1, b"a"), Record(2, b"b")])
     bench.read_all()
@@ -207,7 +227,7 @@ class Simulation:
         if task is None:
             return
         offset, key = task.message.offset, task.message.key
-        assert offset not in self.done_when_stored, "a commit tells that it is done"
+        assert offset not in self.known, "it is done, and this member knows that"
         if key is not None:
             earlier = {each.offset for each in self.records if each.key == key and each.offset < offset}
             assert earlier <= self.done
@@ -230,12 +250,14 @@ class Simulation:
         self.member = self.new_member()
 
     def rebalance(self) -> None:
-        """Revoke the partition, wait for the handlers, commit, and assign it again."""
+        """Revoke the partition, wait for the handlers, commit or not, and assign it to the same member."""
         self.member.revoke()
         while self.with_workers:
             self.end()
-        self.commit()
-        self.member.assign(self.stored)
+        if self.random.random() < 0.5:
+            self.commit()
+        at = self.member.to_commit()
+        self.member.assign(self.stored, None if at is None else at.offset)
 
 
 @pytest.mark.parametrize("number", range(60))
