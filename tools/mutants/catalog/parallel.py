@@ -1,4 +1,4 @@
-"""Mistakes in ``pyklient/consumer/parallel/``."""
+"""Mistakes in ``pyklient/consumer/parallel/`` and ``pyklient/handlers/``."""
 
 from typing import Final
 
@@ -34,7 +34,7 @@ MUTANTS: Final = (
     Mutant(
         "consumer/parallel: messages of an emptied log are taken for those that were done",
         "pyklient/consumer/parallel/partition_progress.py",
-        "if start is not None and message.offset < start.offset:",
+        "if message.offset < self._next:",
         "if False:",
         (f"{_STREAM}::test_what_a_log_contains_after_it_was_emptied_is_not_mistaken_for_what_was_done",),
     ),
@@ -75,5 +75,32 @@ MUTANTS: Final = (
         "self._stream.queues.finish(task, completed=completed)",
         "self._stream.queues.finish(task, completed=True)",
         (f"{_CONSUMER}::test_an_exception_of_a_handler_ends_the_run_and_its_message_comes_again",),
+    ),
+    Mutant(
+        "consumer/parallel: what was done just before a rebalance is handled again",
+        "pyklient/consumer/parallel/partition_progress.py",
+        "if before is not None and owned.reached is not None:",
+        "if False:",
+        (
+            f"{_STREAM}::"
+            "test_what_was_done_in_the_assignment_just_before_is_not_handled_again_though_it_is_not_committed",
+        ),
+    ),
+    Mutant(
+        "handlers: a failed message counts as handled before its copy is stored",
+        "pyklient/handlers/failed_message.py",
+        ".result(timeout)",
+        "",
+        ("tests/handlers/test_failed_messages.py::test_a_dead_letter_has_the_message_and_the_error",),
+    ),
+    Mutant(
+        "handlers: a message is retried for ever",
+        "pyklient/handlers/retry_topic.py",
+        "        if attempt > self._attempts:\n",
+        "        if False:\n",
+        (
+            "tests/handlers/test_failed_messages.py::"
+            "test_a_message_that_fails_too_often_is_given_to_the_last_resort",
+        ),
     ),
 )
