@@ -10,7 +10,10 @@ from collections.abc import Callable
 from copy import copy
 from typing import Any, Final
 
+from kazoo.exceptions import SessionExpiredError
 from kazoo.handlers.threading import SequentialThreadingHandler
+
+from pyklient.registry.rejected_session import RejectedSession
 
 __all__ = ["KazooLog", "KazooThreads"]
 
@@ -26,9 +29,10 @@ class KazooThreads(SequentialThreadingHandler):
     completes the answers to requests. With the socket, the session can be ended even while a server hangs.
     """
 
-    def __init__(self, tls: ssl.SSLContext | None) -> None:
+    def __init__(self, tls: ssl.SSLContext | None, session_timeout: float) -> None:
         super().__init__()
         self._tls = tls
+        self.rejected = RejectedSession(session_timeout)
         self.last_failure: OSError | None = None
         self._slow_after = math.inf
         self._socket: socket.socket | None = None
@@ -74,13 +78,17 @@ class KazooThreads(SequentialThreadingHandler):
         self, address: tuple[str, int], hostname: str, timeout: float, **_options: object
     ) -> socket.socket:
         """Connect to a server, with TLS if the session has a TLS context. Store the socket, or the reason of
-        the failure."""
+        the failure. Raise kazoo's SessionExpiredError if no server will ever accept the session again."""
         connected: socket.socket | None = None
         try:
             connected = socket.create_connection(address, timeout)
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self._tls is not None:
                 connected = self._tls.wrap_socket(connected, server_hostname=hostname)
+            self.last_failure = ConnectionError("it accepts connections, but begins no session")
+            if self.rejected.is_over(connected):
+                connected.close()
+                raise SessionExpiredError("no server accepts the session, but a server accepts a new one")
         except OSError as error:
             if connected is not None:
                 connected.close()

@@ -40,6 +40,9 @@ log = logging.getLogger("pyklient")
 _RECONNECT: Final[dict[str, object]] = {"max_tries": -1, "delay": 0.1, "backoff": 2, "max_delay": 1.0}
 _POLL: Final = 0.1
 _CLOSE_TIMEOUT: Final = 1.0
+_REJECTED: Final = (
+    "no server accepts the session any more, but a server accepts new sessions, as if it had lost its data"
+)
 
 
 class ZooKeeper:
@@ -51,7 +54,7 @@ class ZooKeeper:
 
     def __init__(self, settings: ZooKeeperSettings) -> None:
         self._settings = settings
-        self._threads = KazooThreads(tls_context(settings))
+        self._threads = KazooThreads(tls_context(settings), settings.session_timeout)
         acl = [*CREATOR_ALL_ACL, *READ_ACL_UNSAFE] if settings.set_acl else None
         user = None if settings.username is None else [("digest", f"{settings.username}:{settings.password}")]
         self._client = KazooClient(
@@ -247,13 +250,17 @@ class ZooKeeper:
             if self._suspended:
                 log.info("%s: connected again", self)
             self._suspended = False
+            self._threads.rejected.accepted()
             event = SessionEvent.CONNECTED
         elif state == KazooState.SUSPENDED:
             self._suspended = True
             log.warning("%s: the connection is lost; pyklient is connecting again", self)
             event = SessionEvent.SUSPENDED
         else:
-            log.warning("%s: the session has expired; a new session begins", self)
+            why = _REJECTED if self._threads.rejected.given_up else "the session has expired"
+            log.warning("%s: %s; a new session begins", self, why)
+            self._threads.rejected.ended()
+            self._chroot_found = not self._settings.chroot  # ZooKeeper may have lost its data
             event = SessionEvent.EXPIRED
         for listener in self._listeners:
             listener(event)

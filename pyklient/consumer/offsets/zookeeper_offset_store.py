@@ -32,12 +32,16 @@ class ZooKeeperOffsetStore:
         self._registry = registry
         self._group_id = group_id
         self._closing = False
+        self._known: dict[TopicPartition, int] = {}
+        """The newest offset of each partition that this client has read from ZooKeeper or written there."""
 
     def fetch(
         self, partitions: Collection[TopicPartition], timeout: float
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """Return the committed offset of each of *partitions*, or None for a partition without one."""
-        return self._play(read_offsets(self._group_id, partitions), timeout)
+        found = self._play(read_offsets(self._group_id, partitions, self._known), timeout)
+        self._known.update({each: at.offset for each, at in found.items() if at is not None})
+        return found
 
     def commit(
         self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity, timeout: float
@@ -48,6 +52,7 @@ class ZooKeeperOffsetStore:
         """
         offsets = {each: position.offset for each, position in positions.items()}
         self._play(write_offsets(self._group_id, offsets), timeout)
+        self._known.update(offsets)
         return {}
 
     def commit_async(
@@ -76,10 +81,11 @@ class ZooKeeperOffsetStore:
 
 
 def read_offsets(
-    group_id: str, partitions: Collection[TopicPartition]
+    group_id: str, partitions: Collection[TopicPartition], known: Mapping[TopicPartition, int]
 ) -> RegistryDialogue[dict[TopicPartition, OffsetAndMetadata | None]]:
     """Return the committed offset of each of *partitions*, or None for a partition without one.
 
+    If *known* has an offset for a partition without one, the offset has been deleted, and a warning names it.
     An offset that was committed before the topic was created belongs to an earlier topic of the same name,
     and does not count: ZooKeeper keeps the offsets of topics that are deleted.
     """
@@ -99,6 +105,14 @@ def read_offsets(
     for each, node in zip(wanted, nodes, strict=False):
         found[each] = None
         if node is None:
+            if each in known:
+                log.warning(
+                    "group %s: the offset %d of %s was in ZooKeeper and has been deleted, so the partition "
+                    "is read from auto_offset_reset",
+                    group_id,
+                    known[each],
+                    each,
+                )
             continue
         path = paths.committed_offset(group_id, each.topic, each.partition)
         offset = parse_offset(path, node.content)

@@ -33,21 +33,27 @@ def answered(dialogue: RegistryDialogue[Any]) -> tuple[Any, list[str]]:
 def test_an_offset_from_before_the_topic_was_created_does_not_count_and_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    found, _ = answered(read_offsets("g", [OLD, NEW, NONE]))
+    found, _ = answered(read_offsets("g", [OLD, NEW, NONE], {}))
     assert found == {OLD: None, NEW: OffsetAndMetadata(8), NONE: None}
     (warning,) = caplog.messages
     assert "the offset 7 of t-0" in warning
 
 
+def test_an_offset_that_was_there_before_is_missed(caplog: pytest.LogCaptureFixture) -> None:
+    answered(read_offsets("g", [NEW, NONE, UNKNOWN], {NEW: 5, NONE: 6}))
+    (warning,) = caplog.messages
+    assert "the offset 6 of t-2 was in ZooKeeper and has been deleted" in warning
+
+
 def test_an_offset_of_a_topic_without_a_node_counts() -> None:
-    assert answered(read_offsets("g", [UNKNOWN]))[0] == {UNKNOWN: OffsetAndMetadata(9)}
+    assert answered(read_offsets("g", [UNKNOWN], {}))[0] == {UNKNOWN: OffsetAndMetadata(9)}
 
 
 def test_the_node_of_a_topic_is_read_once_however_many_partitions_it_has() -> None:
-    _, paths = answered(read_offsets("g", [OLD, NEW, NONE]))
+    _, paths = answered(read_offsets("g", [OLD, NEW, NONE], {}))
     assert paths.count("/brokers/topics/t") == 1
 
 
 def test_offsets_of_no_partition_need_no_request() -> None:
     with pytest.raises(StopIteration):
-        next(read_offsets("g", []))
+        next(read_offsets("g", [], {}))

@@ -97,4 +97,22 @@ MUTANTS: Final = (
         "while left:",
         ("tests/registry/test_kazoo_requests.py::test_the_number_of_requests_in_flight_is_limited",),
     ),
+    Mutant(
+        "registry: a session that ZooKeeper does not know any more is tried for ever",
+        "pyklient/registry/rejected_session.py",
+        "        if self._accepts_new:  # and",
+        "        if not self._exists:  # and",
+        (
+            "tests/registry/test_rejected_session.py::test_a_session_is_given_up_if_only_new_ones_are_accepted",
+        ),
+    ),
+    Mutant(
+        "registry: a session is given up although no server accepts a new one",
+        "pyklient/registry/rejected_session.py",
+        "return bool(granted > 0)",
+        "return True",
+        (
+            "tests/registry/test_rejected_session.py::test_a_session_is_kept_while_no_server_accepts_a_new_one",
+        ),
+    ),
 )

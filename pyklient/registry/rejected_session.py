@@ -1,0 +1,95 @@
+"""Notices that no server of ZooKeeper will ever accept a session again, although servers run.
+
+A server that has lost its data, or has older data, closes the connection of a client that has seen newer
+data. It does not say why, and the client would try again for ever. The server accepts new sessions, however.
+"""
+
+import socket
+import struct
+import time
+from contextlib import suppress
+from typing import Final
+
+__all__ = ["RejectedSession"]
+
+_CONNECT: Final = struct.Struct(">iqiqi16s?")
+"""A request for a session: protocol version, last change seen, time-out, session id, password, read-only."""
+_CONNECTED: Final = struct.Struct(">iiq")
+"""The beginning of the answer: protocol version, time-out, session id."""
+_CLOSE: Final = struct.pack(">iii", 8, 1, -11)
+"""A request, with its length, that ends the session."""
+_LENGTH: Final = struct.Struct(">i")
+_LONGEST: Final = 1024
+
+
+class RejectedSession:
+    """Decides when to give up a session, which has a time-out of *session_timeout* seconds.
+
+    That is when, for longer than the time-out, servers have accepted connections and no server has accepted
+    the session, although one of them accepts a new session.
+    """
+
+    def __init__(self, session_timeout: float) -> None:
+        self._session_timeout = session_timeout
+        self._exists = False
+        self._since: float | None = None
+        self._accepts_new = False
+        self.given_up = False
+        """True if the session was given up, until a new one begins."""
+
+    def accepted(self) -> None:
+        """Record that a server has accepted the session."""
+        self._exists, self._since, self._accepts_new, self.given_up = True, None, False, False
+
+    def ended(self) -> None:
+        """Record that the session has ended."""
+        self._exists, self._since, self._accepts_new = False, None, False
+
+    def is_over(self, connected: socket.socket) -> bool:
+        """Return True if the session is to be given up. *connected* is a new connection to a server.
+
+        Raises ConnectionError if the connection was used to ask for a new session.
+        """
+        if not self._exists:
+            return False
+        if self._accepts_new:  # and the next attempt with this session has failed too
+            self.given_up = True
+            return True
+        now = time.monotonic()
+        self._since = now if self._since is None else self._since
+        if now - self._since < self._session_timeout:
+            return False
+        self._accepts_new = _accepts_new_session(connected, self._session_timeout)
+        raise ConnectionError(
+            "it accepts new sessions, but not the present one"
+            if self._accepts_new
+            else "it accepts connections, but begins no session"
+        )
+
+
+def _accepts_new_session(connected: socket.socket, timeout: float) -> bool:
+    """Ask the server behind *connected* for a new session, and end that session at once. Return False if
+    there is no session within *timeout* seconds."""
+    request = _CONNECT.pack(0, 0, int(timeout * 1000), 0, 16, bytes(16), False)
+    try:
+        connected.settimeout(timeout)
+        connected.sendall(_LENGTH.pack(len(request)) + request)
+        (length,) = _LENGTH.unpack(_exactly(connected, _LENGTH.size))
+        if not _CONNECTED.size <= length <= _LONGEST:
+            return False
+        _, granted, _ = _CONNECTED.unpack_from(_exactly(connected, length))
+    except OSError:
+        return False
+    with suppress(OSError):
+        connected.sendall(_CLOSE)
+    return bool(granted > 0)
+
+
+def _exactly(connected: socket.socket, count: int) -> bytes:
+    received = b""
+    while len(received) < count:
+        part = connected.recv(count - len(received))
+        if not part:
+            raise ConnectionError("the server has closed the connection")
+        received += part
+    return received
