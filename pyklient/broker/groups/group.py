@@ -118,7 +118,7 @@ class Group:
     ) -> None:
         """Replace *old* by *new*, which is the same static member after a restart, with a new member id.
 
-        There is no rebalance if the group would choose the same protocol again, as in Kafka, also if *new*
+        As in Kafka, there is no rebalance if the group would choose the same protocol again, even if *new*
         subscribes to other topics.
         """
         previous_leader = self.members.leader_id or ""

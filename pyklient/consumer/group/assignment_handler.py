@@ -156,8 +156,8 @@ class AssignmentHandler:
         self._ownership.ended = True
 
     def fail(self, error: Exception) -> None:
-        """Make every loop raise *error*, because reading cannot continue, and tell the listener what is
-        lost."""
+        """Make every loop raise *error*, as reading cannot continue, and tell the listener which partitions
+        are lost."""
         self._ownership.ended = True
         lost: Sequence[OwnedPartition] = ()
         if (assignment := self._ownership.assignment) is not None:

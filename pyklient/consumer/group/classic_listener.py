@@ -1,4 +1,4 @@
-"""Calls the two methods of a classic rebalance listener from those of a ConsumerRebalanceListener."""
+"""An adapter that makes a ConsumerRebalanceListener of a ClassicRebalanceListener."""
 
 from collections.abc import Collection, Sequence
 from typing import TypeAlias, cast
@@ -34,7 +34,8 @@ def listeners_of(
 
 
 class ClassicListenerAdapter(ConsumerRebalanceListener):
-    """Calls *listener* with the assignment of *ownership* as a whole, and the streams of *choice*."""
+    """Calls the two methods of *listener*. ``before_starting_fetchers`` gets the whole assignment in
+    *ownership*, with the names of the streams in *choice*."""
 
     def __init__(
         self, listener: ClassicRebalanceListener, ownership: Ownership, choice: StreamChoice
@@ -56,7 +57,7 @@ class ClassicListenerAdapter(ConsumerRebalanceListener):
         self._listener.before_starting_fetchers(member_id, names)
 
     def on_partitions_revoked(self, partitions: Collection[TopicPartition]) -> None:
-        """Tell the listener which partitions go."""
+        """Tell the listener which partitions this client gives back."""
         owned: dict[str, set[int]] = {}
         for topic, partition in partitions:
             owned.setdefault(topic, set()).add(partition)
