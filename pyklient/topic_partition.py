@@ -1,8 +1,9 @@
 """TopicPartition, OffsetAndMetadata (a position to commit) and RecordMetadata (where a record was stored)."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
-__all__ = ["OffsetAndMetadata", "RecordMetadata", "TopicPartition"]
+__all__ = ["OffsetAndMetadata", "RecordMetadata", "TopicPartition", "numbers_by_topic"]
 
 
 class TopicPartition(NamedTuple):
@@ -35,3 +36,11 @@ class OffsetAndMetadata(NamedTuple):
     offset: int
     metadata: str = ""
     leader_epoch: int = -1
+
+
+def numbers_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """Return the numbers of *partitions* by topic, in the order of *partitions*."""
+    found: dict[str, list[int]] = {}
+    for topic, number in partitions:
+        found.setdefault(topic, []).append(number)
+    return found

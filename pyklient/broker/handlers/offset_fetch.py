@@ -15,7 +15,7 @@ from pyklient.broker.registration.zookeeper_offsets import read_offsets
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import KafkaError, NodeContentError
 from pyklient.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
-from pyklient.topic_partition import TopicPartition
+from pyklient.topic_partition import TopicPartition, numbers_by_topic
 
 __all__ = ["offset_fetch"]
 
@@ -91,7 +91,7 @@ def _zookeeper_partition(
 def _one_group(node: NodeState, request: OffsetFetchRequest) -> OffsetFetchResponse:
     committed = node.group_coordinator.offsets.committed(request.group_id)
     wanted = (
-        _by_topic(committed)
+        numbers_by_topic(committed)
         if request.topics is None
         else {topic.name: topic.partition_indexes for topic in request.topics}
     )
@@ -122,7 +122,7 @@ def _group(
     if group.topics is None:
         topics = [
             _topic(committed, name, topic.topic_id, indexes)
-            for name, indexes in _by_topic(committed).items()
+            for name, indexes in numbers_by_topic(committed).items()
             if (topic := node.cluster.topics.find(name)) is not None
         ]
     else:
@@ -160,10 +160,3 @@ def _topic(
             for found in [committed.get(TopicPartition(name, index), _NO_OFFSET)]
         ],
     )
-
-
-def _by_topic(committed: Mapping[TopicPartition, CommittedOffset]) -> dict[str, list[int]]:
-    wanted: dict[str, list[int]] = {}
-    for topic, partition in committed:
-        wanted.setdefault(topic, []).append(partition)
-    return wanted

@@ -5,7 +5,12 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, Final
 
-from pyklient.consumer.offsets.kafka_offset_store import commit_request, committed, error_codes
+from pyklient.consumer.offsets.offset_requests import (
+    commit_errors,
+    commit_request,
+    fetch_request,
+    fetched_offsets,
+)
 from pyklient.consumer.offsets.offset_store import Rejection, Rejections, commit_here
 from pyklient.consumer.owned_partitions import NOBODY, MemberIdentity
 from pyklient.error_codes import ErrorCode, error_facts
@@ -85,17 +90,7 @@ class BrokerZooKeeperOffsetStore:
 def _fetch(
     group_id: str, partitions: Collection[TopicPartition]
 ) -> Dialogue[dict[TopicPartition, OffsetAndMetadata | None]]:
-    topics: dict[str, list[int]] = {}
-    for topic, partition in partitions:
-        topics.setdefault(topic, []).append(partition)
-    request = OffsetFetchRequest(
-        group_id=group_id,
-        topics=[
-            OffsetFetchRequest.OffsetFetchRequestTopic(name=topic, partition_indexes=numbers)
-            for topic, numbers in topics.items()
-        ],
-    )
-    found, code = committed((yield from _ask(request)))
+    found, code = fetched_offsets((yield from _ask(fetch_request(group_id, partitions))))
     if code:
         raise _error(code, f"cannot fetch the offsets of group {group_id}")
     return found
@@ -110,7 +105,7 @@ def _commit(
 
     Add the rejected positions to *rejections*. Raise an error if a position is left.
     """
-    codes = error_codes((yield from _ask(commit_request(group_id, NOBODY, left))))
+    codes = commit_errors((yield from _ask(commit_request(group_id, NOBODY, left))))
     again = {each: code for each, code in codes.items() if error_facts(code).retriable and code != _UNKNOWN}
     for each, code in codes.items():
         if each not in again:

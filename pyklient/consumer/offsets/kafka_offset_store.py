@@ -4,10 +4,15 @@ import logging
 from collections.abc import Collection, Mapping
 from concurrent.futures import Future
 from functools import partial
-from typing import Any
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.group_coordinator_client import GroupCoordinatorClient
+from pyklient.consumer.offsets.offset_requests import (
+    commit_errors,
+    commit_request,
+    fetch_request,
+    fetched_offsets,
+)
 from pyklient.consumer.offsets.offset_store import Rejection, Rejections
 from pyklient.consumer.owned_partitions import NOBODY, MemberIdentity
 from pyklient.error_codes import ErrorCode
@@ -23,14 +28,7 @@ from pyklient.protocol.messages import (
 )
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
-__all__ = [
-    "KafkaOffsetStore",
-    "commit_offsets",
-    "commit_request",
-    "committed",
-    "error_codes",
-    "fetch_offsets",
-]
+__all__ = ["KafkaOffsetStore", "commit_offsets", "fetch_offsets"]
 
 log = logging.getLogger("pyklient.consumer")
 
@@ -40,7 +38,6 @@ _WITH_RETENTION = (2, 4)
 """The first and the last version of OffsetCommit with a retention time."""
 _FETCH_VERSION = 7
 """The newest version of OffsetFetch that asks for a single group."""
-_BROKERS_RETENTION = -1
 _MOVED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 _PASSING = (*_MOVED, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.REQUEST_TIMED_OUT)
 _OUTDATED = (
@@ -110,7 +107,7 @@ class KafkaOffsetStore:
         def answered(future: "Future[OffsetCommitResponse]") -> None:
             error = future.exception()
             if error is None:
-                codes = error_codes(future.result())
+                codes = commit_errors(future.result())
                 rejections.set_result({each: _rejection(code) for each, code in codes.items()})
             else:
                 rejections.set_exception(error)
@@ -175,7 +172,7 @@ def _commit_left(
     response = yield from coordinator.ask(
         request, purpose=Purpose.OTHER, max_version=newest, min_version=oldest
     )
-    codes = error_codes(response)
+    codes = commit_errors(response)
     rejections.update((each, _rejection(code)) for each, code in codes.items() if code not in _PASSING)
     for each in set(left) - (codes.keys() - rejections.keys()):
         del left[each]
@@ -193,19 +190,9 @@ def fetch_offsets(
 
     If *stable*, wait for transactions that are about to commit offsets (KIP-447).
     """
-    topics: dict[str, list[int]] = {}
-    for topic, partition in partitions:
-        topics.setdefault(topic, []).append(partition)
-    request = OffsetFetchRequest(
-        group_id=coordinator.group_id,
-        require_stable=stable,
-        topics=[
-            OffsetFetchRequest.OffsetFetchRequestTopic(name=topic, partition_indexes=numbers)
-            for topic, numbers in topics.items()
-        ],
-    )
-    if not topics:
+    if not partitions:
         return {}
+    request = fetch_request(coordinator.group_id, partitions, stable=stable)
     found = yield from retried(partial(_fetch, coordinator, request))
     return {each: found.get(each) for each in partitions}
 
@@ -221,7 +208,7 @@ def _fetch(
             raise
         request.require_stable = False  # old brokers cannot wait for transactions
         response = yield from coordinator.ask(request, max_version=_FETCH_VERSION)
-    found, code = committed(response)
+    found, code = fetched_offsets(response)
     if code in _MOVED:
         coordinator.forget()
     if code:
@@ -236,57 +223,3 @@ def _rejection(code: int) -> Rejection:
 def _versions(retention_ms: int | None) -> tuple[int, int]:
     """Return the first and the last version of OffsetCommit that can be used."""
     return (0, _COMMIT_VERSION) if retention_ms is None else _WITH_RETENTION
-
-
-def commit_request(
-    group_id: str,
-    identity: MemberIdentity,
-    positions: Mapping[TopicPartition, OffsetAndMetadata],
-    retention_ms: int | None = None,
-) -> OffsetCommitRequest:
-    topics: dict[str, list[OffsetCommitRequest.OffsetCommitRequestTopic.OffsetCommitRequestPartition]] = {}
-    for (topic, partition), position in positions.items():
-        topics.setdefault(topic, []).append(
-            OffsetCommitRequest.OffsetCommitRequestPartition(
-                partition_index=partition,
-                committed_offset=position.offset,
-                committed_leader_epoch=position.leader_epoch,
-                committed_metadata=position.metadata,
-            )
-        )
-    return OffsetCommitRequest(
-        group_id=group_id,
-        generation_id_or_member_epoch=identity.generation,
-        member_id=identity.member_id,
-        group_instance_id=identity.instance_id,
-        retention_time_ms=_BROKERS_RETENTION if retention_ms is None else retention_ms,
-        topics=[
-            OffsetCommitRequest.OffsetCommitRequestTopic(name=topic, partitions=partitions)
-            for topic, partitions in topics.items()
-        ],
-    )
-
-
-def error_codes(response: OffsetCommitResponse) -> dict[TopicPartition, int]:
-    """Return the error code of each partition in *response* that has one."""
-    return {
-        TopicPartition(topic.name, partition.partition_index): partition.error_code
-        for topic in response.topics
-        for partition in topic.partitions
-        if partition.error_code
-    }
-
-
-def committed(response: Any) -> tuple[dict[TopicPartition, OffsetAndMetadata | None], int]:
-    """Return the committed offsets in *response*, and the first error code in it, or 0."""
-    found: dict[TopicPartition, OffsetAndMetadata | None] = {}
-    code = response.error_code
-    for topic in response.topics:
-        for each in topic.partitions:
-            if each.error_code == 0 and each.committed_offset >= 0:
-                found[TopicPartition(topic.name, each.partition_index)] = OffsetAndMetadata(
-                    each.committed_offset, each.metadata or "", each.committed_leader_epoch
-                )
-            elif each.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                code = code or each.error_code
-    return found, code

@@ -24,7 +24,7 @@ from pyklient.spark.option_names import LOAD_NAMES, rename_options
 from pyklient.spark.source.offset_lookup import OffsetLookup
 from pyklient.spark.source.offset_ranges import OffsetRange
 from pyklient.spark.source.source_options import SourceOptions
-from pyklient.topic_partition import TopicPartition
+from pyklient.topic_partition import TopicPartition, numbers_by_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -246,15 +246,12 @@ def _start_options(start: Start) -> dict[str, str]:
 
 def _range_options(ranges: Mapping[TopicPartition, OffsetRange]) -> dict[str, str]:
     """Return the options with which a query reads *ranges*."""
-    partitions: dict[str, list[int]] = {}
-    for topic, partition in sorted(ranges):
-        partitions.setdefault(topic, []).append(partition)
     bounds = {
         "startingOffsets": {each: wanted.start for each, wanted in ranges.items()},
         "endingOffsets": {each: wanted.end for each, wanted in ranges.items()},
     }
     return {
-        "assign": json.dumps(partitions),
+        "assign": json.dumps(numbers_by_topic(sorted(ranges))),
         **{name: json.dumps(to_json(offsets)) for name, offsets in bounds.items()},
     }
 

@@ -18,7 +18,7 @@ from pyklient.consumer.group.assignors.racks import Racks
 from pyklient.errors import ProtocolError
 from pyklient.protocol.messages.sticky_user_data import CooperativeStickyUserData, StickyUserData
 from pyklient.protocol.primitives import Reader
-from pyklient.topic_partition import TopicPartition
+from pyklient.topic_partition import TopicPartition, numbers_by_topic
 
 __all__ = ["CooperativeStickyAssignor", "StickyAssignor"]
 
@@ -41,9 +41,7 @@ class StickyAssignor(Assignor):
         """Return the partitions that the member got last, or None if it has not got any assignment yet."""
         if last.generation < 0:
             return None
-        by_topic: dict[str, list[int]] = {}
-        for topic, partition in last.partitions:
-            by_topic.setdefault(topic, []).append(partition)
+        by_topic = numbers_by_topic(last.partitions)
         previous = [
             StickyUserData.TopicAssignment(topic=topic, partitions=by_topic[topic])
             for topic in computed_order([each.topic for each in last.partitions])

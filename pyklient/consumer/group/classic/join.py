@@ -23,7 +23,7 @@ from pyklient.protocol.messages import (
     JoinGroupResponse,
     SyncGroupRequest,
 )
-from pyklient.topic_partition import TopicPartition
+from pyklient.topic_partition import TopicPartition, numbers_by_topic
 
 __all__ = ["join"]
 
@@ -159,12 +159,9 @@ def _subscription(member: Member, assignor: Assignor) -> bytes:
 
 
 def _owned(partitions: Iterable[TopicPartition]) -> list[ConsumerProtocolSubscription.TopicPartition]:
-    by_topic: dict[str, list[int]] = {}
-    for topic, partition in sorted(partitions):
-        by_topic.setdefault(topic, []).append(partition)
     return [
         ConsumerProtocolSubscription.TopicPartition(topic=topic, partitions=numbers)
-        for topic, numbers in by_topic.items()
+        for topic, numbers in numbers_by_topic(sorted(partitions)).items()
     ]
 
 

@@ -15,7 +15,7 @@ from pyklient.protocol.messages import (
     JoinGroupResponse,
     SyncGroupRequest,
 )
-from pyklient.topic_partition import TopicPartition
+from pyklient.topic_partition import TopicPartition, numbers_by_topic
 
 __all__ = ["assign_all"]
 
@@ -155,11 +155,8 @@ def _subscriber(member_id: str, metadata: bytes, instance_id: str | None) -> Sub
 
 
 def _blob(partitions: Collection[TopicPartition]) -> bytes:
-    by_topic: dict[str, list[int]] = {}
-    for topic, partition in partitions:
-        by_topic.setdefault(topic, []).append(partition)
     assigned = [
         ConsumerProtocolAssignment.TopicPartition(topic=topic, partitions=numbers)
-        for topic, numbers in by_topic.items()
+        for topic, numbers in numbers_by_topic(partitions).items()
     ]
     return ConsumerProtocolAssignment(assigned_partitions=assigned).encode_blob(1)

@@ -1,0 +1,84 @@
+"""The requests OffsetCommit and OffsetFetch of a consumer, and what their responses say."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from pyklient.consumer.owned_partitions import MemberIdentity
+from pyklient.error_codes import ErrorCode
+from pyklient.protocol.messages import OffsetCommitRequest, OffsetCommitResponse, OffsetFetchRequest
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition, numbers_by_topic
+
+__all__ = ["commit_errors", "commit_request", "fetch_request", "fetched_offsets"]
+
+_BROKERS_RETENTION = -1
+
+
+def commit_request(
+    group_id: str,
+    identity: MemberIdentity,
+    positions: Mapping[TopicPartition, OffsetAndMetadata],
+    retention_ms: int | None = None,
+) -> OffsetCommitRequest:
+    """Return the request that commits *positions* as the member with *identity*. The broker keeps them for
+    *retention_ms*, or as long as its own settings say if that is None."""
+    topics: dict[str, list[OffsetCommitRequest.OffsetCommitRequestTopic.OffsetCommitRequestPartition]] = {}
+    for (topic, partition), position in positions.items():
+        topics.setdefault(topic, []).append(
+            OffsetCommitRequest.OffsetCommitRequestPartition(
+                partition_index=partition,
+                committed_offset=position.offset,
+                committed_leader_epoch=position.leader_epoch,
+                committed_metadata=position.metadata,
+            )
+        )
+    return OffsetCommitRequest(
+        group_id=group_id,
+        generation_id_or_member_epoch=identity.generation,
+        member_id=identity.member_id,
+        group_instance_id=identity.instance_id,
+        retention_time_ms=_BROKERS_RETENTION if retention_ms is None else retention_ms,
+        topics=[
+            OffsetCommitRequest.OffsetCommitRequestTopic(name=topic, partitions=partitions)
+            for topic, partitions in topics.items()
+        ],
+    )
+
+
+def commit_errors(response: OffsetCommitResponse) -> dict[TopicPartition, int]:
+    """Return the error code of each partition in *response* that has one."""
+    return {
+        TopicPartition(topic.name, partition.partition_index): partition.error_code
+        for topic in response.topics
+        for partition in topic.partitions
+        if partition.error_code
+    }
+
+
+def fetch_request(
+    group_id: str, partitions: Collection[TopicPartition], *, stable: bool = False
+) -> OffsetFetchRequest:
+    """Return the request for the committed offsets of *partitions*. If *stable*, the broker waits for
+    transactions that are about to commit offsets (KIP-447)."""
+    return OffsetFetchRequest(
+        group_id=group_id,
+        require_stable=stable,
+        topics=[
+            OffsetFetchRequest.OffsetFetchRequestTopic(name=topic, partition_indexes=numbers)
+            for topic, numbers in numbers_by_topic(partitions).items()
+        ],
+    )
+
+
+def fetched_offsets(response: Any) -> tuple[dict[TopicPartition, OffsetAndMetadata | None], int]:
+    """Return the committed offsets in *response*, and the first error code in it, or 0."""
+    found: dict[TopicPartition, OffsetAndMetadata | None] = {}
+    code = response.error_code
+    for topic in response.topics:
+        for each in topic.partitions:
+            if each.error_code == 0 and each.committed_offset >= 0:
+                found[TopicPartition(topic.name, each.partition_index)] = OffsetAndMetadata(
+                    each.committed_offset, each.metadata or "", each.committed_leader_epoch
+                )
+            elif each.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                code = code or each.error_code
+    return found, code
