@@ -1,6 +1,7 @@
 """The requirements that the options of a producer set for brokers, and the errors for brokers that are too
 old."""
 
+import logging
 from typing import Final
 
 from pyklient.errors import UnsupportedCodecError, UnsupportedVersionError
@@ -10,9 +11,13 @@ from pyklient.protocol.records import Compression
 
 __all__ = ["MAX_PRODUCE_VERSION", "BrokerRequirements", "check_codec"]
 
+log = logging.getLogger("pyklient.producer")
+
 MAX_PRODUCE_VERSION: Final = 12
 """The newest version of Produce that identifies topics by name; later versions use ids."""
 
+_FIRST_WITH_TIMESTAMPS: Final = 2
+_FIRST_WITH_HEADERS: Final = 3
 _FIRST_WITH_ZSTD: Final = 7
 """The first version of Produce that brokers accept with zstd (KIP-110)."""
 
@@ -24,14 +29,16 @@ class BrokerRequirements:
     def __init__(self, codec: Compression, *, idempotence: bool) -> None:
         self._codec = codec
         self._idempotence = idempotence
+        self._produce_version: int | None = None
 
-    def check(self, connection: Connection) -> int:
-        """Return the version of Produce to use with the broker of *connection*.
+    def check(self, connection: Connection) -> None:
+        """Raise UnsupportedVersionError or UnsupportedCodecError if the broker of *connection* is too old.
 
-        Raises UnsupportedVersionError or UnsupportedCodecError if the broker is too old.
+        If the first broker that is checked stores no timestamps, log that as a warning.
         """
         version = connection.version_of(ProduceRequest, MAX_PRODUCE_VERSION)
-        check_codec(self._codec, version, connection.endpoint.node_id)
+        node_id = connection.endpoint.node_id
+        check_codec(self._codec, version, node_id)
         if self._idempotence:
             try:
                 connection.version_of(InitProducerIdRequest)
@@ -40,7 +47,16 @@ class BrokerRequirements:
                     f"enable_idempotence=True is not possible: {error}; remove the option to send to such "
                     "brokers without idempotence"
                 ) from error
-        return version
+        if self._produce_version is None and version < _FIRST_WITH_TIMESTAMPS:
+            log.warning("broker %d is older than Kafka 0.10 and stores no timestamps of records", node_id)
+        self._produce_version = version
+
+    def check_headers(self) -> None:
+        """Raise UnsupportedVersionError if the broker that was checked last is too old for record headers."""
+        if self._produce_version is not None and self._produce_version < _FIRST_WITH_HEADERS:
+            raise UnsupportedVersionError(
+                "the brokers are too old for record headers: use Kafka 0.11 or later, or send no headers"
+            )
 
 
 def check_codec(codec: Compression, produce_version: int, node_id: int) -> None:

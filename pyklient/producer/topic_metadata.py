@@ -5,12 +5,10 @@ bootstrap server that answers, the topic, its leader, or a connection to the add
 advertises.
 """
 
-import logging
 import time
-from typing import Final
 
 from pyklient.error_codes import ErrorCode
-from pyklient.errors import KafkaError, KafkaTimeoutError, UnsupportedVersionError, broker_error, error_facts
+from pyklient.errors import KafkaError, KafkaTimeoutError, broker_error, error_facts
 from pyklient.net.backoff import Backoff
 from pyklient.net.metadata import TopicInfo
 from pyklient.net.network_client import NetworkClient, Purpose
@@ -18,11 +16,6 @@ from pyklient.producer.broker_requirements import BrokerRequirements
 from pyklient.producer.metadata_refresher import MetadataRefresher
 
 __all__ = ["TopicMetadata"]
-
-log = logging.getLogger("pyklient.producer")
-
-_FIRST_VERSION_WITH_TIMESTAMPS: Final = 2
-_FIRST_VERSION_WITH_HEADERS: Final = 3
 
 
 class TopicMetadata:
@@ -40,13 +33,12 @@ class TopicMetadata:
         refresher: MetadataRefresher,
         requirements: BrokerRequirements,
     ) -> None:
-        self._requirements = requirements
+        self.requirements = requirements
         self._client = client
         self._backoff = backoff
         self._refresher = refresher
         self._reached: set[int] = set()
         self._available: dict[str, tuple[TopicInfo, list[int]]] = {}
-        self._produce_version: int | None = None
 
     def wait(self, topic: str, deadline: float) -> int:
         """Wait until a leader of *topic* can be reached. Return the number of partitions of *topic*.
@@ -98,13 +90,6 @@ class TopicMetadata:
         """Drop all state of *topic*, because no records are sent to it any more."""
         self._available.pop(topic, None)
 
-    def check_headers(self) -> None:
-        """Raise UnsupportedVersionError if the broker that answered last is too old for record headers."""
-        if self._produce_version is not None and self._produce_version < _FIRST_VERSION_WITH_HEADERS:
-            raise UnsupportedVersionError(
-                "the brokers are too old for record headers: use Kafka 0.11 or later, or send no headers"
-            )
-
     def _refresh(self, topic: str, deadline: float) -> TopicInfo | None:
         remaining = deadline - time.monotonic()
         if remaining <= 0:
@@ -128,16 +113,10 @@ class TopicMetadata:
             seconds = (deadline - time.monotonic()) / (len(leaders) - index)
             try:
                 connection = self._client.connection(node_id, Purpose.PRODUCE, max(seconds, 0.001))
-                version = self._requirements.check(connection)
+                self.requirements.check(connection)
             except KafkaError as error:
                 failure = error
             else:
-                if self._produce_version is None and version < _FIRST_VERSION_WITH_TIMESTAMPS:
-                    log.warning(
-                        "broker %d is older than Kafka 0.10 and stores no timestamps of records",
-                        node_id,
-                    )
-                self._produce_version = version
                 self._reached.add(node_id)
                 return None
         return failure

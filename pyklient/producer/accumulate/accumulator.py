@@ -120,7 +120,7 @@ class RecordAccumulator:
                 count = self._topics.wait(topic, deadline)
                 self.appender.set_partitions(topic, count)
             if record.headers:
-                self._topics.check_headers()
+                self._topics.requirements.check_headers()
             number = self._choice.choose(topic, record.key, partition, count, deadline)
             delivery = self._append_or_wait(topic, number, record, on_delivery, deadline, may_wait)
             if delivery is not None:

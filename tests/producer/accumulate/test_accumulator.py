@@ -22,8 +22,10 @@ from pyklient.kernel.append.open_batches import BATCH_COST
 from pyklient.producer.accumulate.accumulator import Clocks, Limits, RecordAccumulator
 from pyklient.producer.accumulate.partitioner import StickyPartitioner, as_partitioner
 from pyklient.producer.accumulate.record_checks import RecordChecker
+from pyklient.producer.broker_requirements import BrokerRequirements
 from pyklient.producer.threads.sender_thread import SenderThread
 from pyklient.producer.topic_metadata import TopicMetadata
+from pyklient.protocol.records import Compression
 from tests.producer.script import wait_until
 
 pytestmark = pytest.mark.both_kernels
@@ -36,6 +38,7 @@ class FixedTopics(TopicMetadata):
 
     def __init__(self, **partitions: int) -> None:
         self.partitions = partitions
+        self.requirements = BrokerRequirements(Compression.NONE, idempotence=False)
 
     def wait(self, topic: str, deadline: float) -> int:
         if topic not in self.partitions:
@@ -48,9 +51,6 @@ class FixedTopics(TopicMetadata):
         return list(range(self.partitions[topic]))
 
     def forget(self, topic: str) -> None:
-        return None
-
-    def check_headers(self) -> None:
         return None
 
 
