@@ -109,7 +109,7 @@ class BrokerMetrics:
 
 @dataclass(frozen=True, slots=True)
 class ProducedPartition:
-    """The records that a producer has sent to one partition."""
+    """The numbers of records and batches that a producer has sent to one partition."""
 
     delivered: Throughput = field(default_factory=Throughput)
     """The records that the broker has confirmed (with ``acks=0``: that were sent), and their batches as they

@@ -18,7 +18,7 @@ class DialoguePlayer:
     def __init__(self, client: NetworkClient) -> None:
         self._client = client
         self.closing = False
-        """True while the client closes, and from then on."""
+        """True from the moment at which the client begins to close."""
 
     def play(self, dialogue: Dialogue[_T], timeout: float) -> _T:
         """Play *dialogue*, and return its result, as ``NetworkClient.play`` does."""

@@ -3,6 +3,9 @@
 Empty ──change──▶ PreparingRebalance ──all joined──▶ CompletingRebalance ──assigned──▶ Stable
   ▲                  │        ▲                              │                           │
   └────all left──────┘        └───────────change─────────────┴───────────change──────────┘
+
+A *change* is a member that joins, leaves, or joins again with other protocols. *Assigned* means that the
+leader of the group has sent the assignments.
 """
 
 from enum import Enum, StrEnum

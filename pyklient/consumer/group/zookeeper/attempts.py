@@ -65,5 +65,5 @@ class Attempts:
             f"{which} could not rebalance in {self.count} attempts, because other members have not given "
             f"their partitions back: {member.waits_for}. Increase rebalance_max_retries or "
             "rebalance_backoff_ms, so that the attempts take longer than the session time-out of a member "
-            "that was killed. If no such member exists, delete its owner nodes"
+            "that was killed. If an owner is no member any more, delete its owner nodes in ZooKeeper"
         )
