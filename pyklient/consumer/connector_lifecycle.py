@@ -81,9 +81,10 @@ class ConnectorLifecycle:
             _leaving.add(self._membership)
         warnings.warn(f"{self!r} was never closed", ResourceWarning, source=self, stacklevel=2)
 
-    def begin(self, subscription: Subscription, handler: AssignmentHandler) -> None:
-        """Begin to read *subscription*. Return when *handler* has got partitions. Close the connector if that
-        fails."""
+    def begin(self, membership: Membership, subscription: Subscription, handler: AssignmentHandler) -> None:
+        """Begin to read *subscription* with *membership*. Return when *handler* has got partitions. Close the
+        connector if that fails."""
+        self._membership = membership
         try:
             self._fetchers.start()
             self.handler = handler

@@ -1,6 +1,6 @@
 """ConsumerConnector, the client that makes streams of messages and commits their offsets."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import NoReturn, Self, Unpack
 
@@ -13,8 +13,10 @@ from pyklient.consumer.fetch.fetcher_manager import FetcherManager
 from pyklient.consumer.gathered_metrics import consumer_metrics
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
 from pyklient.consumer.group.classic_listener import RebalanceListener, is_classic
+from pyklient.consumer.group.membership import Membership
 from pyklient.consumer.group.membership_and_offset_store import choose_coordination
 from pyklient.consumer.group.rebalance_listener import ConsumerRebalanceListener
+from pyklient.consumer.group.standalone_membership import StandaloneMembership
 from pyklient.consumer.group.stream_choice import StreamChoice
 from pyklient.consumer.kafka_stream import KafkaStream
 from pyklient.consumer.offsets.offset_committer import OffsetCommitter
@@ -22,11 +24,12 @@ from pyklient.consumer.owned_partitions import Ownership
 from pyklient.consumer.parallel.key_queues import Order
 from pyklient.consumer.parallel.parallel_consumer import ErrorHandler, Handler, ParallelConsumer
 from pyklient.consumer.parallel.worker_process import check_picklable
+from pyklient.consumer.start_points import Start
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.consumer.stream_control import StreamControl
 from pyklient.consumer.stream_creation import StreamCreation
 from pyklient.consumer.topic_filter import TopicFilter
-from pyklient.errors import MessageStreamsExistError
+from pyklient.errors import ConfigurationError, MessageStreamsExistError
 from pyklient.metrics.snapshots import ConsumerMetrics
 from pyklient.net.network_client import NetworkClient
 from pyklient.serialization import Decoder
@@ -80,7 +83,9 @@ class ConsumerConnector:
         self._lifecycle = ConnectorLifecycle(
             self._config, client, self._fetchers, self._membership, self._commits, self._streams
         )
-        self._control = StreamControl(self._config, client, self._store, self._commits, self._lifecycle)
+        self._control = StreamControl(
+            self._config, client, self._fetchers, self._store, self._commits, self._lifecycle
+        )
 
     def __repr__(self) -> str:
         return repr(self._lifecycle)
@@ -121,6 +126,7 @@ class ConsumerConnector:
         topic_streams: Mapping[str, int],
         key_decoder: Decoder | None = None,
         value_decoder: Decoder | None = None,
+        start: Start = None,
     ) -> dict[str, list[KafkaStream]]:
         """Make several streams for each topic, e.g. ``{"clicks": 2}``. Return the streams of each topic.
 
@@ -129,7 +135,7 @@ class ConsumerConnector:
         is read as soon as it exists. Streams can be made once per connector: a second call, of this method or
         of :meth:`stream`, raises MessageStreamsExistError.
         """
-        choice = self._creation.by_topic(topic_streams, key_decoder, value_decoder)
+        choice = self._creation.by_topic(topic_streams, start, key_decoder, value_decoder)
         self._create(choice)
         return {
             topic: [KafkaStream(core, self._control) for core in cores]
@@ -142,6 +148,7 @@ class ConsumerConnector:
         num_streams: int = 1,
         key_decoder: Decoder | None = None,
         value_decoder: Decoder | None = None,
+        start: Start = None,
     ) -> list[KafkaStream]:
         """Make *num_streams* streams that together read all topics that a Whitelist or a Blacklist selects.
 
@@ -150,7 +157,7 @@ class ConsumerConnector:
         own data, unless ``exclude_internal_topics`` is false. The rules of :meth:`create_message_streams`
         hold.
         """
-        choice = self._creation.by_filter(topic_filter, num_streams, key_decoder, value_decoder)
+        choice = self._creation.by_filter(topic_filter, num_streams, start, key_decoder, value_decoder)
         self._create(choice)
         return [KafkaStream(core, self._control) for core in choice.shared]
 
@@ -158,6 +165,7 @@ class ConsumerConnector:
         self,
         *topics: str,
         pattern: str | None = None,
+        start: Start = None,
         key_decoder: Decoder | None = None,
         value_decoder: Decoder | None = None,
     ) -> KafkaStream:
@@ -165,9 +173,42 @@ class ConsumerConnector:
 
         With *pattern* instead of topics, the stream reads all topics whose whole name matches the regular
         expression, as with a :class:`Whitelist` and :meth:`create_message_streams_by_filter`.
+
+        *start* says where partitions begin for which no offset is committed, in place of
+        ``auto_offset_reset``: an offset, ``"beginning"``, ``"end"``, an aware datetime, or a mapping from
+        TopicPartition to these. To begin there although offsets are committed, use :meth:`assign` or
+        ``KafkaStream.seek``.
         """
-        choice = self._creation.one(topics, pattern, key_decoder, value_decoder)
+        choice = self._creation.one(topics, pattern, start, key_decoder, value_decoder)
         self._create(choice)
+        return KafkaStream(choice.streams[0], self._control)
+
+    def assign(
+        self,
+        partitions: Mapping[str, Iterable[int]] | Iterable[TopicPartition],
+        start: Start = None,
+        key_decoder: Decoder | None = None,
+        value_decoder: Decoder | None = None,
+    ) -> KafkaStream:
+        """Make one stream of exactly these *partitions*, such as ``{"clicks": [0, 1]}``, which no group
+        divides among its members.
+
+        *start* says where they begin: an offset, ``"beginning"``, ``"end"``, an aware datetime, or a mapping
+        from TopicPartition to these. A partition without a *start* begins at the committed offset, or where
+        ``auto_offset_reset`` says.
+
+        With ``group_id``, offsets are committed for that group, also automatically, but the connector is not
+        a member of it: other programs that read the same partitions are not noticed. Commits fail as long as
+        the group has members. A partition that does not exist yet is read as soon as it exists. Streams can
+        be made once per connector.
+        """
+        choice = self._creation.by_hand(partitions, start, key_decoder, value_decoder)
+        if self._config.coordination != "kafka":
+            raise ConfigurationError(
+                "assign() makes no use of ZooKeeper's coordination; remove coordination='zookeeper', or use "
+                "stream()"
+            )
+        self._create(choice, StandaloneMembership(self._client, self._config))
         return KafkaStream(choice.streams[0], self._control)
 
     def parallel(
@@ -251,15 +292,16 @@ class ConsumerConnector:
 
     shutdown = close
 
-    def _create(self, choice: StreamChoice) -> None:
-        """Begin to read the streams of *choice*. Return when partitions are assigned. Close the connector if
-        that fails."""
+    def _create(self, choice: StreamChoice, membership: Membership | None = None) -> None:
+        """Begin to read the streams of *choice*, with another *membership* if one is given. Return when
+        partitions are assigned. Close the connector if that fails."""
         self._lifecycle.check_open()
         if self._created:
             raise MessageStreamsExistError(
                 "this connector has already made its streams; create another connector for other topics"
             )
         self._created = True
+        self._membership = membership or self._membership
         self._streams.extend(choice.streams)
         handler = AssignmentHandler(
             self._config,
@@ -270,4 +312,4 @@ class ConsumerConnector:
             self._commits,
             self._listener,
         )
-        self._lifecycle.begin(choice.subscription, handler)
+        self._lifecycle.begin(self._membership, choice.subscription, handler)

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from pyklient.metrics.consumer_counts import RebalanceCounts
+from pyklient.protocol.primitives import ZERO_UUID
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 __all__ = [
@@ -199,11 +200,13 @@ class Ownership:
         identity: MemberIdentity,
         starts: Mapping[TopicPartition, OffsetAndMetadata | None],
         reached: Mapping[TopicPartition, int] = MappingProxyType({}),
+        found: Mapping[TopicPartition, int] = MappingProxyType({}),
     ) -> Assignment:
         """Return the next assignment: the partitions that are active now, and the partitions in *starts*.
 
         The partitions in *starts* begin at the committed offsets given there. Those that the client has owned
-        in the generation just before begin at their positions in *reached*.
+        in the generation just before begin at their positions in *reached*. A partition without a committed
+        offset begins at its offset in *found*, which was looked up.
         """
         before = self.assignment or Assignment()
         # A generation in between was another member's.
@@ -217,7 +220,7 @@ class Ownership:
                 generation=identity.generation,
                 since=None if old is None else old.since,
                 committed=committed,
-                looked_up=None if old is None else old.looked_up,
+                looked_up=_looked_up(old, found.get(partition)),
                 reached=reached.get(partition) if old is not None and goes_on else None,
                 paused=old is not None and old.paused,
             )
@@ -264,3 +267,9 @@ class Ownership:
         """Record that the client owns no partitions, because it has left its group."""
         self.assignment = Assignment()
         self.rebalancing = True
+
+
+def _looked_up(old: OwnedPartition | None, found: int | None) -> LookedUp | None:
+    if old is not None and old.looked_up is not None:
+        return old.looked_up
+    return None if found is None else LookedUp(found, ZERO_UUID)

@@ -1,6 +1,6 @@
 """Start points: the places in a partition at which a program asks to begin, and their offsets."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, TypeAlias
 
@@ -8,12 +8,16 @@ from pyklient import argument_checks
 from pyklient.errors import ConfigurationError
 from pyklient.net.dialogue import Dialogue
 from pyklient.net.lookups.list_offsets import EARLIEST, LATEST, list_offsets
-from pyklient.topic_partition import TopicPartition
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
-__all__ = ["StartPoint", "find_offsets", "start_point"]
+__all__ = ["Start", "StartPoint", "StartPoints", "find_offsets", "start_point"]
 
 StartPoint: TypeAlias = int | Literal["beginning", "end"] | datetime
 """An offset, the beginning or the end of the log, or an aware datetime: the first message at or after it."""
+
+Start: TypeAlias = StartPoint | Mapping[TopicPartition, StartPoint] | None
+"""The start point of all partitions, or of each one. Without a start point, a partition begins at its
+committed offset, or where ``auto_offset_reset`` says."""
 
 _ENDS: Final = {"beginning": EARLIEST, "end": LATEST}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -37,6 +41,54 @@ def start_point(value: Any, name: str) -> StartPoint:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} takes an offset, 'beginning', 'end' or an aware datetime, not {value!r}")
     return argument_checks.whole(value, name, high=argument_checks.INT64_MAX)
+
+
+class StartPoints:
+    """The argument *start* of a call that begins to read topics.
+
+    If it *replaces_committed* offsets, reading begins there in any case. Otherwise it begins there if no
+    offset is committed.
+    """
+
+    def __init__(self, start: Start = None, *, replaces_committed: bool = False) -> None:
+        self._points: dict[TopicPartition, StartPoint] = {}
+        self._all: StartPoint | None = None
+        self._replaces_committed = replaces_committed
+        if isinstance(start, Mapping):
+            for key, value in start.items():
+                where = argument_checks.partition(key, "a key of start")
+                self._points[where] = start_point(value, f"start[{where}]")
+        elif start is not None:
+            self._all = start_point(start, "start")
+
+    def check_topics(self, topics: Collection[str]) -> None:
+        """Raise ConfigurationError if a start point is given for a partition of another topic."""
+        for each in self._points:
+            if each.topic not in topics:
+                raise ConfigurationError(
+                    f"start names {each}, but topic {each.topic} is not one of those to read: "
+                    f"{', '.join(sorted(topics))}"
+                )
+
+    def check_partitions(self, partitions: Collection[TopicPartition]) -> None:
+        """Raise ConfigurationError if a start point is given for a partition that is not to be read."""
+        for each in self._points:
+            if each not in partitions:
+                raise ConfigurationError(
+                    f"start names {each}, which is not one of the partitions to read: "
+                    f"{', '.join(map(str, sorted(partitions)))}"
+                )
+
+    def to_find(
+        self, committed: Mapping[TopicPartition, OffsetAndMetadata | None], *, created: bool
+    ) -> dict[TopicPartition, StartPoint]:
+        """Return the start points of those partitions in *committed* that begin at one.
+
+        If *created*, the partitions are new. They begin at their first message, unless they are named.
+        """
+        wanted = [each for each, at in committed.items() if at is None or self._replaces_committed]
+        points = {each: self._points.get(each, None if created else self._all) for each in wanted}
+        return {each: point for each, point in points.items() if point is not None}
 
 
 def find_offsets(

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from pyklient import argument_checks
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.connector_lifecycle import ConnectorLifecycle
+from pyklient.consumer.fetch.fetcher_manager import FetcherManager
 from pyklient.consumer.offsets.offset_committer import OffsetCommitter
 from pyklient.consumer.offsets.offset_store import OffsetStore
-from pyklient.consumer.start_points import StartPoint, find_offsets, start_point
+from pyklient.consumer.start_points import StartPoint, start_point
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.errors import ConfigurationError, KafkaTimeoutError
 from pyklient.net.network_client import NetworkClient
@@ -32,14 +33,15 @@ class StreamControl:
         self,
         config: ConsumerConfig,
         client: NetworkClient,
+        fetchers: FetcherManager,
         store: OffsetStore,
         commits: OffsetCommitter,
         lifecycle: ConnectorLifecycle,
     ) -> None:
         self._in_group = config.group_id is not None
-        self._isolation_level = int(config.isolation_level == "read_committed")
         self._timeout = config.default_api_timeout_ms / 1000
         self._client = client
+        self._fetchers = fetchers
         self._store = store
         self._commits = commits
         self._lifecycle = lifecycle
@@ -59,7 +61,7 @@ class StreamControl:
         left = self.seconds(timeout)
         if not isinstance(point, int):
             stream.check_reads([where])
-            point = self._client.play(find_offsets({where: point}, self._isolation_level), left)[where]
+            point = self._fetchers.find_offsets({where: point}, left)[where]
         stream.seek(where, point)
 
     def pause(self, stream: StreamCore, partitions: Sequence[TopicPartition]) -> None:
@@ -100,9 +102,8 @@ class StreamControl:
         self._check_open(stream)
         deadline = time.monotonic() + self.seconds(timeout)
         partitions = sorted(stream.cursors)
-        ends = self._client.play(
-            find_offsets(dict.fromkeys(partitions, "end"), self._isolation_level),
-            max(0.0, deadline - time.monotonic()),
+        ends = self._fetchers.find_offsets(
+            dict.fromkeys(partitions, "end"), max(0.0, deadline - time.monotonic())
         )
         return {each: max(0, ends[each] - self._position(stream, each, deadline)) for each in partitions}
 

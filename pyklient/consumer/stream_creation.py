@@ -1,6 +1,6 @@
 """The creation of streams from the arguments of the connector's methods, which are checked here."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
 from pyklient import argument_checks
@@ -9,12 +9,14 @@ from pyklient.consumer.group.stream_choice import StreamChoice
 from pyklient.consumer.group.subscription import Subscription
 from pyklient.consumer.parallel.key_queues import Order
 from pyklient.consumer.parallel.parallel_stream import ParallelStream
+from pyklient.consumer.start_points import Start, StartPoints
 from pyklient.consumer.stream.chunk_reader import Restart
 from pyklient.consumer.stream.messages_or_columns import Decoding
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.consumer.topic_filter import TopicFilter, Whitelist
 from pyklient.errors import ConfigurationError
 from pyklient.serialization import Decoder, as_decoder
+from pyklient.topic_partition import TopicPartition
 
 __all__ = ["StreamCreation"]
 
@@ -35,6 +37,7 @@ class StreamCreation:
     def by_topic(
         self,
         topic_streams: Mapping[str, int],
+        start: Start,
         key_decoder: Decoder | None,
         value_decoder: Decoder | None,
     ) -> StreamChoice:
@@ -47,12 +50,15 @@ class StreamCreation:
             topic: [self._stream([topic], decoding) for _ in range(count)]
             for topic, count in topic_streams.items()
         }
-        return StreamChoice(Subscription(dict(topic_streams)), streams)
+        points = StartPoints(start)
+        points.check_topics(topic_streams.keys())
+        return StreamChoice(Subscription(dict(topic_streams), start=points), streams)
 
     def one(
         self,
         topics: Sequence[str],
         pattern: str | None,
+        start: Start,
         key_decoder: Decoder | None,
         value_decoder: Decoder | None,
     ) -> StreamChoice:
@@ -64,7 +70,7 @@ class StreamCreation:
                     "stream() takes topics or a pattern, not both; to read named topics too, extend the "
                     "pattern so that it matches their names"
                 )
-            return self.by_filter(Whitelist(pattern), 1, key_decoder, value_decoder)
+            return self.by_filter(Whitelist(pattern), 1, start, key_decoder, value_decoder)
         if not topics:
             raise ConfigurationError(
                 "stream() needs topics; pass the name of at least one topic, or a pattern"
@@ -72,12 +78,46 @@ class StreamCreation:
         for topic in topics:
             _named(topic, "each topic of stream('clicks', 'views')")
         stream = self._stream(topics, self._decoding(key_decoder, value_decoder))
-        return StreamChoice(Subscription(dict.fromkeys(topics, 1)), {topic: [stream] for topic in topics})
+        points = StartPoints(start)
+        points.check_topics(topics)
+        subscription = Subscription(dict.fromkeys(topics, 1), start=points)
+        return StreamChoice(subscription, {topic: [stream] for topic in topics})
+
+    def by_hand(
+        self,
+        partitions: Mapping[str, Iterable[int]] | Iterable[TopicPartition],
+        start: Start,
+        key_decoder: Decoder | None,
+        value_decoder: Decoder | None,
+    ) -> StreamChoice:
+        """Create one stream of the partitions that the program has chosen. See ConsumerConnector.assign."""
+        if isinstance(partitions, Mapping):
+            pairs = [
+                (topic, number)
+                for topic, numbers in partitions.items()
+                for number in argument_checks.several(numbers, f"partitions[{topic!r}]")
+            ]
+        else:
+            pairs = list(argument_checks.partitions(partitions, "partitions"))
+        chosen = frozenset(argument_checks.partition(pair, "partitions") for pair in pairs)
+        if not chosen:
+            raise ConfigurationError(
+                "assign() needs partitions; pass at least one, such as {'clicks': [0, 1]}"
+            )
+        topics = sorted({each.topic for each in chosen})
+        for topic in topics:
+            _named(topic, "each topic of assign({'clicks': [0, 1]})")
+        points = StartPoints(start, replaces_committed=True)
+        points.check_partitions(chosen)
+        stream = self._stream(topics, self._decoding(key_decoder, value_decoder))
+        subscription = Subscription(dict.fromkeys(topics, 1), partitions=chosen, start=points)
+        return StreamChoice(subscription, {topic: [stream] for topic in topics})
 
     def by_filter(
         self,
         topic_filter: TopicFilter,
         count: int,
+        start: Start,
         key_decoder: Decoder | None,
         value_decoder: Decoder | None,
     ) -> StreamChoice:
@@ -88,7 +128,10 @@ class StreamCreation:
         argument_checks.whole(count, "num_streams", low=1, high=_MOST_STREAMS)
         decoding = self._decoding(key_decoder, value_decoder)
         subscription = Subscription(
-            topic_filter=topic_filter, shared_streams=count, hides_internal=self._hides_internal
+            topic_filter=topic_filter,
+            shared_streams=count,
+            hides_internal=self._hides_internal,
+            start=StartPoints(start),
         )
         streams = [self._stream(topic_filter, decoding) for _ in range(count)]
         return StreamChoice(subscription, {}, streams)

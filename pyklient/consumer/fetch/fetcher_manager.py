@@ -1,14 +1,16 @@
 """All fetchers of a client, with the leader lookup, as one object that is started and stopped."""
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.fetch.fetch_budget import FetchBudget
 from pyklient.consumer.fetch.fetch_position import Cursor
 from pyklient.consumer.fetch.leader_lookup import LeaderLookup
+from pyklient.consumer.start_points import StartPoint, find_offsets
 from pyklient.metrics.consumer_counts import ConsumerCounts
 from pyklient.net.network_client import NetworkClient
+from pyklient.topic_partition import TopicPartition
 
 __all__ = ["FetcherManager"]
 
@@ -19,6 +21,8 @@ class FetcherManager:
     def __init__(self, client: NetworkClient, config: ConsumerConfig) -> None:
         self._budget = FetchBudget(config.prefetch_max_bytes)
         self._lookup = LeaderLookup(client, config, self._budget)
+        self._client = client
+        self._isolation_level = int(config.isolation_level == "read_committed")
         self.counts = ConsumerCounts()
 
     def start(self) -> None:
@@ -43,6 +47,13 @@ class FetcherManager:
         at is looked up."""
         if (successor := cursor.queue.replace(cursor, position)) is not None:
             self._lookup.seek(successor, None)
+
+    def find_offsets(
+        self, points: Mapping[TopicPartition, StartPoint], timeout: float
+    ) -> dict[TopicPartition, int]:
+        """Return the offset of each start point. This waits up to *timeout* seconds for brokers, unless all
+        points are offsets."""
+        return self._client.play(find_offsets(points, self._isolation_level), timeout)
 
     def watch(self, topics: Collection[str] | None) -> None:
         """Refresh the client's metadata of *topics* (None: of all topics) from time to time."""

@@ -94,16 +94,21 @@ class AssignmentHandler:
     ) -> None:
         """Begin to read *partitions* from their committed offsets, and commit under *identity* from now on.
 
-        A partition that this client also owned in the generation just before is read from the position that
-        its stream has reached. If *created*, the partitions are new and are read from their first offset.
+        The subscription may name other offsets to begin at. A partition that this client also owned in the
+        generation just before is read from the position that its stream has reached. If *created*, the
+        partitions are new and are read from their first offset.
 
         *stream_numbers* has the number of the stream that reads each partition, among the streams of its
-        topic. Without it, the partitions are divided evenly between the streams. Raises the error of the
-        offset store. If the error is retriable, nothing has changed, and the call may be made again.
+        topic. Without it, the partitions are divided evenly between the streams. Raises an error if the
+        offsets to begin at cannot be found. If the error is retriable, nothing has changed, and the call may
+        be made again.
         """
         starts = self._store.fetch(partitions, self._fetch_timeout)
+        points = self._choice.subscription.start.to_find(starts, created=created)
+        found = self._fetchers.find_offsets(points, self._fetch_timeout) if points else {}
+        starts.update(dict.fromkeys(found))
         with self._ownership.changing():
-            assignment = self._ownership.after(identity, starts, self._reached(starts))
+            assignment = self._ownership.after(identity, starts, self._reached(starts), found)
             self._commits.begin(assignment, partitions)
             self._ownership.begin(assignment)
             self.next_commit_at = time.monotonic() + self._commit_interval

@@ -1,13 +1,16 @@
-"""Membership without a group: the client owns all partitions of its topics."""
+"""Membership by the program alone: the client owns all partitions of its topics, or those that the program
+has chosen by hand."""
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Set
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
 from pyklient.consumer.group.subscription import Subscription, TopicSelection
 from pyklient.consumer.owned_partitions import NOBODY, MemberIdentity
+from pyklient.errors import KafkaError
 from pyklient.net.metadata import Metadata
 from pyklient.net.network_client import NetworkClient
 from pyklient.topic_partition import TopicPartition
@@ -20,9 +23,11 @@ _TICK = 0.5
 
 
 class StandaloneMembership:
-    """A Membership without a group, which owns all partitions of its topics.
+    """A Membership that shares nothing with other clients. It owns all partitions of its topics, or those
+    that the subscription names.
 
-    Partitions that are added to a topic later are read from their first offset.
+    Partitions that are added to a topic later are read from their first offset. If the client has a group id,
+    the thread also makes the automatic commits, as a client that is not a member of the group.
     """
 
     identity: MemberIdentity = NOBODY
@@ -52,7 +57,10 @@ class StandaloneMembership:
         self._owned = self._partitions(topics, metadata)
         errors = metadata.topic_errors(topics)
         handler.set_topic_errors(errors)
-        if missing := topics - {partition.topic for partition in self._owned} - errors.keys():
+        if subscription.partitions is not None:
+            if lacking := sorted(subscription.partitions - self._owned):
+                log.warning("partitions to read do not exist yet: %s", ", ".join(map(str, lacking)))
+        elif missing := topics - {partition.topic for partition in self._owned} - errors.keys():
             log.warning("topics to read do not exist yet: %s", ", ".join(sorted(missing)))
         handler.assigned(sorted(self._owned), NOBODY)
         self.thread.start()
@@ -93,7 +101,14 @@ class StandaloneMembership:
                 self._handler.revoked(self._owned, 0.0)
                 self._then()
                 return
-            self._look()
+            try:
+                self._look()
+                self._handler.commit_if_due(time.monotonic())
+            except KafkaError as error:
+                if not error.retriable:
+                    self._handler.fail(error)
+                    return
+                log.info("cannot begin to read new partitions yet: %s", error)
 
     def _look(self) -> None:
         """Assign partitions that were added to the topics, and revoke those of topics that are no longer
@@ -109,14 +124,13 @@ class StandaloneMembership:
             self._owned.difference_update(gone)
             self._handler.revoked(gone, 0.0)
         new = sorted(self._partitions(topics, metadata) - self._owned)
-        if new:
-            log.info("began to read new partitions: %s", ", ".join(map(str, new)))
-            self._owned.update(new)
         # A topic that was subscribed to just now is not a new one.
         filtered = selection is self._seen and selection.subscription.topic_filter is not None
         for created in (True, False):
             if taken := [each for each in new if (filtered or each.topic in before) is created]:
                 self._handler.assigned(taken, NOBODY, created=created)
+                self._owned.update(taken)
+                log.info("began to read new partitions: %s", ", ".join(map(str, taken)))
         self._seen = selection
         self._read = frozenset(each for each in topics if each in before or self._known(each))
 
@@ -124,9 +138,11 @@ class StandaloneMembership:
         return self._client.metadata.partition_count(topic) > 0
 
     def _partitions(self, topics: Set[str], metadata: Metadata) -> set[TopicPartition]:
-        return {
+        chosen = self._selection.subscription.partitions
+        existing = {
             TopicPartition(topic, partition)
             for topic in topics
             if topic in metadata.topics
             for partition in metadata.topics[topic].partitions
         }
+        return existing if chosen is None else existing & chosen

@@ -5,8 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from pyklient.consumer.start_points import StartPoints
 from pyklient.consumer.topic_filter import INTERNAL_TOPICS, TopicFilter
 from pyklient.net.metadata import Metadata
+from pyklient.topic_partition import TopicPartition
 
 __all__ = ["Subscription", "TopicSelection"]
 
@@ -28,6 +30,10 @@ class Subscription:
     shared_streams: int = 0
     hides_internal: bool = True
     """True if the filter never selects topics in which brokers keep their own data."""
+    partitions: frozenset[TopicPartition] | None = None
+    """The partitions to read, which the program has chosen by hand; None if a membership chooses them."""
+    start: StartPoints = field(default_factory=StartPoints)
+    """The places at which reading begins, as far as the program names them."""
 
     def selects(self, topic: str, *, internal: bool = False) -> bool:
         """Return True if *topic* is to be read. *internal* is True if brokers keep their own data in it."""

@@ -13,7 +13,7 @@ from pyklient.consumer.offsets.offset_requests import (
     fetch_request,
     fetched_offsets,
 )
-from pyklient.consumer.offsets.offset_store import Rejection, Rejections
+from pyklient.consumer.offsets.offset_store import Rejection, Rejections, commit_here
 from pyklient.consumer.owned_partitions import NOBODY, MemberIdentity
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import KafkaError, KafkaTimeoutError, UnsupportedVersionError, broker_error
@@ -97,8 +97,11 @@ class KafkaOffsetStore:
     ) -> "Future[Rejections] | None":
         """Commit *positions* without waiting for the response. Return None if they cannot be sent now.
 
-        This waits only if a connection has to be opened.
+        This waits only if a connection has to be opened, or if the client is not a member of the group: then
+        nothing else tells it of another coordinator.
         """
+        if self._has_members and identity == NOBODY:
+            return commit_here(self, positions, identity)
         node_id = self._coordinator.node_id
         if node_id is None:
             return None

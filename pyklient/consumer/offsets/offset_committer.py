@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 
-from pyklient.consumer.offsets.offset_store import OffsetStore, Rejections
+from pyklient.consumer.offsets.offset_store import OffsetStore, Rejection, Rejections
 from pyklient.consumer.offsets.uncommitted_positions import ToCommit, UncommittedPositions
-from pyklient.consumer.owned_partitions import Assignment, Ownership
+from pyklient.consumer.owned_partitions import NOBODY, Assignment, Ownership
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.errors import CommitError, KafkaError, KafkaTimeoutError
 from pyklient.metrics.consumer_counts import CommitCounts
@@ -188,7 +188,11 @@ class OffsetCommitter:
                 )
                 again = self._await_next(assignment, rejected, deadline)
                 left = {each: wanted[each] for each in again}
-                failed.update((each, why.error) for each, why in rejected.items() if each not in again)
+                failed.update(
+                    (each, _why_rejected(why, assignment))
+                    for each, why in rejected.items()
+                    if each not in again
+                )
         if failed:
             raise CommitError(
                 "offsets were not committed: "
@@ -210,6 +214,8 @@ class OffsetCommitter:
         if partition.partition >= count:
             return f"there is no such partition: the topic has {count}, numbered from 0"
         current = assignment.identity.generation
+        if assignment.partitions and assignment.identity == NOBODY:
+            return "this connector does not read it: it was not passed to assign()"
         if current < 0:
             return (
                 "this connector is not in its group now: it has not joined yet, or it has left because it "
@@ -235,7 +241,7 @@ class OffsetCommitter:
         partitions if *deadline* passes before the next assignment.
         """
         again = [each for each, why in rejected.items() if why.outdated]
-        if not again or self._ownership.changes_here():
+        if not again or self._ownership.changes_here() or assignment.identity == NOBODY:
             return []
         while self._ownership.assignment is assignment:
             if time.monotonic() >= deadline or self._ownership.ended:
@@ -262,3 +268,13 @@ class OffsetCommitter:
         )
         for partition, why in rejected.items():
             log.info("the automatic commit did not store the offset of %s: %s", partition, why.error)
+
+
+def _why_rejected(rejection: Rejection, assignment: Assignment) -> KafkaError:
+    """Return the error of a position that was rejected under *assignment*."""
+    if rejection.outdated and assignment.identity == NOBODY:
+        return KafkaError(
+            f"{rejection.error}; the group has members, and a connector that uses assign() is not one of "
+            "them: stop these members, or use another group_id"
+        )
+    return rejection.error
