@@ -15,7 +15,18 @@ __all__ = ["PEERS", "Peer", "Record"]
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python's, for how it reads its own files
     _kafka: Any = importlib.import_module("kafka")
-    _range: Any = importlib.import_module("kafka.coordinator.assignors.range")
+    _ASSIGNORS: dict[str, Any] = {
+        "range": importlib.import_module("kafka.coordinator.assignors.range").RangePartitionAssignor,
+        "roundrobin": importlib.import_module(
+            "kafka.coordinator.assignors.roundrobin"
+        ).RoundRobinPartitionAssignor,
+        "sticky": importlib.import_module(
+            "kafka.coordinator.assignors.sticky.sticky_assignor"
+        ).StickyPartitionAssignor,
+        "cooperative-sticky": importlib.import_module(
+            "kafka.coordinator.assignors.cooperative_sticky"
+        ).CooperativeStickyAssignor,
+    }
 
 _PATIENCE = 30.0
 _silent = logging.getLogger("tests.interop")
@@ -46,9 +57,9 @@ class Peer(Protocol):
         """Return the first *count* records of partition 0, read without a group."""
 
     def member(
-        self, bootstrap: str, group: str, topic: str, client_id: str
+        self, bootstrap: str, group: str, topic: str, client_id: str, assignor: str = "range"
     ) -> "contextlib.AbstractContextManager[Member]":
-        """Return a member of *group* that uses range assignment and commits when it leaves."""
+        """Return a member of *group* that uses *assignor* and commits when it leaves."""
 
 
 class Member(Protocol):
@@ -90,21 +101,23 @@ class Confluent:
         return [self._record(message) for message in messages]
 
     @contextlib.contextmanager
-    def member(self, bootstrap: str, group: str, topic: str, client_id: str) -> Iterator["ConfluentMember"]:
-        with self._consumer(bootstrap, group, client_id) as consumer:
+    def member(
+        self, bootstrap: str, group: str, topic: str, client_id: str, assignor: str = "range"
+    ) -> Iterator["ConfluentMember"]:
+        with self._consumer(bootstrap, group, client_id, assignor) as consumer:
             consumer.subscribe([topic])
             yield ConfluentMember(consumer)
 
     @contextlib.contextmanager
     def _consumer(
-        self, bootstrap: str, group: str, client_id: str = "peer"
+        self, bootstrap: str, group: str, client_id: str = "peer", assignor: str = "range"
     ) -> Iterator[confluent_kafka.Consumer]:
         options = {
             "bootstrap.servers": bootstrap,
             "group.id": group,
             "client.id": client_id,
             "auto.offset.reset": "earliest",
-            "partition.assignment.strategy": "range",
+            "partition.assignment.strategy": assignor,
             "session.timeout.ms": 6_000,
             "heartbeat.interval.ms": 300,
             "fetch.wait.max.ms": 100,
@@ -174,13 +187,15 @@ class KafkaPython:
             consumer.close()
 
     @contextlib.contextmanager
-    def member(self, bootstrap: str, group: str, topic: str, client_id: str) -> Iterator["KafkaPythonMember"]:
+    def member(
+        self, bootstrap: str, group: str, topic: str, client_id: str, assignor: str = "range"
+    ) -> Iterator["KafkaPythonMember"]:
         consumer = _kafka.KafkaConsumer(
             bootstrap_servers=bootstrap,
             group_id=group,
             client_id=client_id,
             auto_offset_reset="earliest",
-            partition_assignment_strategy=[_range.RangePartitionAssignor],
+            partition_assignment_strategy=[_ASSIGNORS[assignor]],
             session_timeout_ms=6_000,
             heartbeat_interval_ms=300,
         )

@@ -26,11 +26,13 @@ def produce(bootstrap: str, topic: str, partitions: int, first: int, last: int) 
 class Polling:
     """A peer's member in a thread that polls it continuously, as an application would."""
 
-    def __init__(self, peer: Peer, bootstrap: str, group: str, topic: str, client_id: str) -> None:
+    def __init__(
+        self, peer: Peer, bootstrap: str, group: str, topic: str, client_id: str, assignor: str = "range"
+    ) -> None:
         self.messages: list[tuple[int, int]] = []
         self._stop = threading.Event()
         self._thread = threading.Thread(
-            target=self._run, args=(peer, bootstrap, group, topic, client_id), daemon=True
+            target=self._run, args=(peer, bootstrap, group, topic, client_id, assignor), daemon=True
         )
 
     def _run(self, peer: Peer, *where: str) -> None:

@@ -59,12 +59,16 @@ class Group:
         self._serial = itertools.count(1)
         self._members: list[tuple[ConsumerConnector, threading.Thread]] = []
         self.handed_out: list[Place] = []
+        self.arrivals: list[tuple[float, str, int]] = []
+        """The time, the member and the partition of each record."""
         self.errors: list[str] = []
 
-    def join(self) -> None:
-        """Let a new member join and read."""
+    def join(self, **options: Any) -> None:
+        """Let a new member join and read. *options* are its own, besides those of the group."""
         name = f"member-{next(self._serial)}"
-        member = ConsumerConnector(self._bootstrap, group_id=self._group, client_id=name, **self._options)
+        member = ConsumerConnector(
+            self._bootstrap, group_id=self._group, client_id=name, **{**self._options, **options}
+        )
         thread = threading.Thread(target=self._read, args=(member, name), name=name, daemon=True)
         thread.start()
         self._members.append((member, thread))
@@ -100,6 +104,7 @@ class Group:
                 for message in member.stream(self._topic):
                     time.sleep(_WORK)  # the message is being processed and must not be committed yet
                     self.handed_out.append((message.partition, message.offset))
+                    self.arrivals.append((time.monotonic(), name, message.partition))
         except KafkaError as error:
             self.errors.append(f"{name}: {error!r}")
 
