@@ -220,17 +220,11 @@ def test_garbage_is_an_error_that_names_the_node_the_fault_and_the_content(
 
 
 @pytest.mark.java
-@pytest.mark.parametrize(
-    "broker",
-    [
-        pytest.param("zookeeper_kafka", marks=pytest.mark.uses("kafka-2.8.2")),
-        pytest.param("oldest_kafka", marks=pytest.mark.uses("kafka-0.8.2.2")),
-    ],
-)
 def test_what_brokers_write_is_read_and_written_alike(
-    broker: str, request: pytest.FixtureRequest, new_name: NewName
+    old_and_new_zookeeper_kafka: ZooKeeperKafka, new_name: NewName
 ) -> None:
-    server: ZooKeeperKafka = request.getfixturevalue(broker)
+    server = old_and_new_zookeeper_kafka
+    is_old = server.version < (0, 9)
     topic = server.create_topic(new_name(), 2, retention_ms=60_000)
     with connected(server.zookeeper_connect) as client:
 
@@ -243,7 +237,7 @@ def test_what_brokers_write_is_read_and_written_alike(
         node = parse_broker(0, read("/brokers/ids/0"))
         host, port = server.bootstrap_servers.split(":")
         assert node.endpoint("PLAINTEXT") == plaintext(host, int(port))
-        assert node.version == {"zookeeper_kafka": 5, "oldest_kafka": 1}[broker]
+        assert node.version == (1 if is_old else 5)
         assert same(broker_content(node), "/brokers/ids/0")
         assert broker_ids(client.get_children("/brokers/ids")) == [0]
         found = parse_topic(topic, read(f"/brokers/topics/{topic}"))
@@ -260,7 +254,7 @@ def test_what_brokers_write_is_read_and_written_alike(
         stamp = int(json.loads(read("/controller"))["timestamp"])
         assert same(controller_content(0, stamp), "/controller")
         assert epoch >= 1
-        if broker == "zookeeper_kafka":
+        if not is_old:
             cluster_id = parse_cluster_id(read("/cluster/id"))
             assert re.fullmatch(r"[A-Za-z0-9_-]{22}", cluster_id)
             assert same(cluster_id_content(cluster_id), "/cluster/id")

@@ -114,6 +114,15 @@ def oldest_kafka(servers: ServerPool) -> ZooKeeperKafka:
     return servers.get_as(ZooKeeperKafka, "kafka-0.8.2.2")
 
 
+@pytest.fixture(
+    scope="session",
+    params=[pytest.param(name, marks=pytest.mark.uses(name)) for name in ("kafka-2.8.2", "kafka-0.8.2.2")],
+)
+def old_and_new_zookeeper_kafka(request: pytest.FixtureRequest, servers: ServerPool) -> ZooKeeperKafka:
+    """A broker of Kafka 2.8.2 and one of 0.8.2.2, in turn, each with its ZooKeeper."""
+    return servers.get_as(ZooKeeperKafka, request.param)
+
+
 @pytest.fixture(scope="session")
 def reference_broker(servers: ServerPool) -> ReferenceBroker:
     """The reference broker in a separate process."""

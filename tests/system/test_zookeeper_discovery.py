@@ -12,17 +12,10 @@ from tests.servers.zookeeper_kafka import ZooKeeperKafka
 pytestmark = pytest.mark.java
 
 
-@pytest.mark.parametrize(
-    "broker",
-    [
-        pytest.param("zookeeper_kafka", marks=pytest.mark.uses("kafka-2.8.2")),
-        pytest.param("oldest_kafka", marks=pytest.mark.uses("kafka-0.8.2.2")),
-    ],
-)
 def test_every_client_finds_real_brokers_in_zookeeper(
-    broker: str, request: pytest.FixtureRequest, new_name: NewName
+    old_and_new_zookeeper_kafka: ZooKeeperKafka, new_name: NewName
 ) -> None:
-    server: ZooKeeperKafka = request.getfixturevalue(broker)
+    server = old_and_new_zookeeper_kafka
     topic, zookeeper = server.create_topic(new_name(), 2), server.zookeeper_connect
     with Producer(zookeeper=zookeeper) as producer:
         for number in range(10):
