@@ -9,6 +9,7 @@ BENCH ?=
 CHAOS ?=
 MUTANTS ?=
 FAULTS ?= 100
+KILLS ?= 50
 SEED ?=
 PYTEST := $(BIN)/python -m pytest
 # Tests that share a server run on the same worker (tests/run/groups.py). Tests mostly wait, so that three
@@ -20,7 +21,7 @@ KERNEL := kernel_build.py pyklient/kernel/_kernel.pyx $(wildcard pyklient/kernel
 MODULES = git ls-files '*.py' '*.pyx' '*.pxd' '*.pxi'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark generated fetch test test-fast test-long test-brokers test-python-kernel test-containers fuzz faults chaos-spark chaos-load memory-spark mutants prose lint bench bench-spark clean
+.PHONY: help demo demo-spark generated fetch test test-fast test-long test-brokers test-python-kernel test-containers fuzz faults chaos-handlers bench-handlers chaos-spark chaos-load memory-spark mutants prose lint bench bench-spark clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 22
@@ -89,6 +90,12 @@ fuzz: $(VENV)/.dev ## ten million mutated inputs to the compiled kernel, under A
 
 faults: $(VENV)/.dev ## a hundred faults under an idempotent producer and under a group, on three real brokers; FAULTS=20 SEED=7
 	$(BIN)/python -m tools.faults --faults $(FAULTS) $(if $(SEED),--seed $(SEED))
+
+chaos-handlers: $(VENV)/.dev ## fifty kills under handlers that run in parallel, on the reference broker and on Kafka; KILLS=10 SEED=7
+	$(BIN)/python -m tools.handlers kills --kills $(KILLS) $(if $(SEED),--seed $(SEED))
+
+bench-handlers: $(VENV)/.dev ## messages per second of handlers that run in parallel, with 1 to 16 workers
+	$(BIN)/python -m tools.handlers speed
 
 chaos-spark: $(VENV)/.dev ## fifty kills under Spark jobs, nothing lost; CHAOS="--kills 10 --seed 7"
 	$(BIN)/python -m tools.spark.chaos $(CHAOS)

@@ -1,0 +1,61 @@
+"""A program that handles messages in parallel and is killed twice; ``make chaos-handlers`` kills fifty."""
+
+from pathlib import Path
+
+import pytest
+
+from pyklient.consumer.parallel import completed_offsets
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
+from tests.run.seed import seed
+from tests.servers.fixtures import NewName
+from tools.handlers.journal import Journal, remembered
+from tools.handlers.kills import kill_handlers
+
+
+@pytest.mark.slow
+@pytest.mark.brokers(min="4.3")
+@pytest.mark.parametrize(
+    "processes",
+    [pytest.param(False, id="threads"), pytest.param(True, id="processes", marks=pytest.mark.long)],
+)
+def test_killed_handlers_skip_nothing_and_repeat_nothing_that_is_committed(
+    bootstrap: str, new_name: NewName, tmp_path: Path, processes: bool
+) -> None:
+    problems = kill_handlers(
+        bootstrap, new_name(), tmp_path, seed=seed(), kills=2, messages=500, processes=processes
+    )
+    assert not problems, "\n".join(problems)
+
+
+KEYS = {(0, 0): "a", (0, 1): "b", (0, 2): "a", (0, 3): ""}
+
+
+def journal(directory: Path, *lines: str) -> Journal:
+    """Return a journal in which a program has written *lines*."""
+    found = Journal(directory / "journal", KEYS)
+    (directory / "journal").write_text("".join(f"{line} 1.0\n" for line in lines))
+    return found
+
+
+def test_a_message_before_an_earlier_one_of_its_key_is_seen(tmp_path: Path) -> None:
+    (problem,) = journal(tmp_path, "begin 0 2 a").check(set())
+    assert problem == "message 0-2 was handled before 1 earlier messages of its key"
+
+
+def test_two_messages_of_a_key_at_the_same_time_are_seen(tmp_path: Path) -> None:
+    lines = ["begin 0 0 a", "done 0 0 a", "begin 0 0 a", "begin 0 2 a"]
+    (problem,) = journal(tmp_path, *lines).check(set())
+    assert problem == "message 0-2 was handled at the same time as another message of its key"
+
+
+def test_a_message_of_which_a_commit_tells_that_it_is_done_is_seen(tmp_path: Path) -> None:
+    done = completed_offsets.encode(1, [range(3, 4)])
+    known = remembered({TopicPartition("t", 0): OffsetAndMetadata(1, done)})
+    assert known == {(0, 0), (0, 3)}
+    found = journal(tmp_path, "begin 0 1 b", "done 0 1 b", "begin 0 3 ", "begin 0 1 b")
+    assert found.check(known) == ["message 0-3 was handled again, although a commit told that it was done"]
+    assert found.repeated == {(0, 1): 1.0}
+
+
+def test_messages_without_a_key_have_no_order(tmp_path: Path) -> None:
+    assert journal(tmp_path, "begin 0 3 ", "begin 0 0 a").check(set()) == []
