@@ -126,7 +126,7 @@ class KazooLog(logging.LoggerAdapter[logging.Logger]):
         self._threads = threads
 
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
-        """Log *msg*, and store an error about a host name in *args*."""
+        """Log *msg*. If *args* contain an error about the name of a host, store this error."""
         for each in args:
             if isinstance(each, socket.gaierror):
                 self._threads.last_failure = copy(each)
