@@ -176,7 +176,7 @@ class ConsumerConnector:
 
         *start* says where partitions begin for which no offset is committed, in place of
         ``auto_offset_reset``: an offset, ``"beginning"``, ``"end"``, an aware datetime, or a mapping from
-        TopicPartition to these. To begin there although offsets are committed, use :meth:`assign` or
+        TopicPartition to these. To begin at *start* even if offsets are committed, use :meth:`assign` or
         ``KafkaStream.seek``.
         """
         choice = self._creation.one(topics, pattern, start, key_decoder, value_decoder)
@@ -205,7 +205,7 @@ class ConsumerConnector:
         choice = self._creation.by_hand(partitions, start, key_decoder, value_decoder)
         if self._config.coordination != "kafka":
             raise ConfigurationError(
-                "assign() makes no use of ZooKeeper's coordination; remove coordination='zookeeper', or use "
+                "assign() joins no group, so coordination='zookeeper' has no effect; remove it, or use "
                 "stream()"
             )
         self._create(choice, StandaloneMembership(self._client, self._config))

@@ -204,8 +204,8 @@ class Ownership:
     ) -> Assignment:
         """Return the next assignment: the partitions that are active now, and the partitions in *starts*.
 
-        The partitions in *starts* begin at the committed offsets given there. Those that the client has owned
-        in the generation just before begin at their positions in *reached*. A partition without a committed
+        The partitions in *starts* begin at the committed offsets in it. Those that the client has owned in
+        the generation just before begin at their positions in *reached*. A partition without a committed
         offset begins at its offset in *found*, which was looked up.
         """
         before = self.assignment or Assignment()

@@ -46,7 +46,7 @@ def start_point(value: Any, name: str) -> StartPoint:
 class StartPoints:
     """The argument *start* of a call that begins to read topics.
 
-    If it *replaces_committed* offsets, reading begins there in any case. Otherwise it begins there if no
+    If *replaces_committed* is true, reading begins at *start* in any case. Otherwise it does so only if no
     offset is committed.
     """
 
@@ -82,7 +82,7 @@ class StartPoints:
     def to_find(
         self, committed: Mapping[TopicPartition, OffsetAndMetadata | None], *, created: bool
     ) -> dict[TopicPartition, StartPoint]:
-        """Return the start points of those partitions in *committed* that begin at one.
+        """Return the start points of those partitions in *committed* that begin at a start point.
 
         If *created*, the partitions are new. They begin at their first message, unless they are named.
         """

@@ -25,8 +25,8 @@ _LONGEST: Final = 1024
 class RejectedSession:
     """Decides when to give up a session, which has a time-out of *session_timeout* seconds.
 
-    That is when, for longer than the time-out, servers have accepted connections and no server has accepted
-    the session, although one of them accepts a new session.
+    A session is given up if, for longer than the time-out, servers have accepted connections and no server
+    has accepted the session, although one of them accepts a new session.
     """
 
     def __init__(self, session_timeout: float) -> None:
@@ -61,9 +61,9 @@ class RejectedSession:
             return False
         self._accepts_new = _accepts_new_session(connected, self._session_timeout)
         raise ConnectionError(
-            "it accepts new sessions, but not the present one"
+            "the server accepts new sessions, but not the present one"
             if self._accepts_new
-            else "it accepts connections, but begins no session"
+            else "the server accepts connections, but begins no session"
         )
 
 

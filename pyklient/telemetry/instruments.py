@@ -35,11 +35,11 @@ __all__ = ["CONSUMER", "PRODUCER", "Instrument", "Value"]
 
 Attributes: TypeAlias = dict[str, str | int | float]
 Value: TypeAlias = tuple[float, Attributes]
-"""A value and its attributes."""
+"""A value of an instrument, and the attributes of the value."""
 
 
 class Instrument(NamedTuple):
-    """One instrument: what it is called, and its values in a snapshot."""
+    """One instrument: its name, and a function that returns its values in a snapshot."""
 
     name: str
     unit: str
@@ -59,7 +59,8 @@ def _client(found: ProducerMetrics | ConsumerMetrics) -> Attributes:
 def _produced(
     pick: Callable[[ProducedPartition], float], **more: str
 ) -> Callable[[ProducerMetrics], Iterator[Value]]:
-    """Return a function that picks a value of each partition."""
+    """Return a function that applies *pick* to each partition of a snapshot. *more* are further
+    attributes."""
 
     def values(found: ProducerMetrics) -> Iterator[Value]:
         for at, partition in found.partitions.items():
@@ -70,7 +71,7 @@ def _produced(
 
 
 def _sent(found: ProducerMetrics) -> Iterator[Value]:
-    """Return the records of each partition that were delivered, and those that were not."""
+    """Yield two numbers for each partition: the records that were delivered, and those that were not."""
     yield from _produced(lambda partition: partition.delivered.records)(found)
     for failed, attributes in _produced(lambda partition: partition.failed_records)(found):
         if failed:
@@ -80,7 +81,7 @@ def _sent(found: ProducerMetrics) -> Iterator[Value]:
 def _consumed(
     pick: Callable[[ConsumedPartition], float | None],
 ) -> Callable[[ConsumerMetrics], Iterator[Value]]:
-    """Return a function that picks a value of each assigned partition, unless the value is None."""
+    """Return a function that applies *pick* to each assigned partition. A result that is None is left out."""
 
     def values(found: ConsumerMetrics) -> Iterator[Value]:
         for at, partition in found.partitions.items():
@@ -93,7 +94,8 @@ def _consumed(
 def _single(
     pick: Callable[..., float | None],
 ) -> Callable[[ProducerMetrics | ConsumerMetrics], Iterator[Value]]:
-    """Return a function that picks one value of a client, unless the value is None."""
+    """Return a function that applies *pick* to the snapshot of a client. A result that is None is left
+    out."""
 
     def values(found: ProducerMetrics | ConsumerMetrics) -> Iterator[Value]:
         if (value := pick(found)) is not None:
@@ -103,7 +105,7 @@ def _single(
 
 
 def _errors(found: ProducerMetrics | ConsumerMetrics) -> Iterator[Value]:
-    """Return the error responses for partitions and for whole requests."""
+    """Yield the numbers of error responses for partitions and for whole requests."""
     for name, times in found.errors.items():
         yield times, {**_client(found), ERROR_TYPE: name}
     for broker in found.brokers.values():
@@ -120,7 +122,7 @@ def _quantiles(durations: Durations, attributes: Attributes) -> Iterator[Value]:
 def _duration(
     pick: Callable[..., Durations],
 ) -> Callable[[ProducerMetrics | ConsumerMetrics], Iterator[Value]]:
-    """Return a function that gives the quantiles of durations."""
+    """Return a function that yields the quantiles of the durations that *pick* returns."""
     return lambda found: _quantiles(pick(found), _client(found))
 
 
@@ -133,7 +135,7 @@ def _latencies(found: ProducerMetrics | ConsumerMetrics) -> Iterator[Value]:
 def _requests(
     pick: Callable[[RequestMetrics], float],
 ) -> Callable[[ProducerMetrics | ConsumerMetrics], Iterator[Value]]:
-    """Return a function that picks a value of each kind of request to each broker."""
+    """Return a function that applies *pick* to each kind of request to each broker."""
 
     def values(found: ProducerMetrics | ConsumerMetrics) -> Iterator[Value]:
         summed: dict[tuple[str, str], tuple[float, Attributes]] = {}

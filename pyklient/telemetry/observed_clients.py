@@ -16,13 +16,14 @@ from pyklient.telemetry.instruments import CONSUMER, PRODUCER, Instrument, Value
 __all__ = ["Client", "ObservedClients"]
 
 _SAME_TIME: Final = 0.5
-"""The seconds for which instruments share a snapshot, because they are all read in one go."""
+"""The number of seconds for which all instruments use the same snapshot, because OpenTelemetry reads them one
+after another."""
 
 Client: TypeAlias = Producer | ConsumerConnector
 
 
 class ObservedClients:
-    """The clients whose metrics *meter* gets. A client that the program has dropped is left out."""
+    """The clients whose metrics *meter* gets. A client that was garbage-collected is left out."""
 
     def __init__(self, meter: Meter) -> None:
         self._clients: weakref.WeakSet[Client] = weakref.WeakSet()

@@ -63,7 +63,7 @@ class Telemetry:
     def observe(self, *clients: Producer | ConsumerConnector) -> None:
         """Give the metrics of *clients* to OpenTelemetry whenever it collects metrics.
 
-        A client that the program closes keeps its totals. A client that the program drops is left out.
+        A client that the program closes keeps its totals. A client that was garbage-collected is left out.
         """
         for client in clients:
             if not isinstance(client, Producer | ConsumerConnector):

@@ -16,7 +16,7 @@ Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
 
 def with_context(headers: Headers | None, context: Context) -> list[tuple[str, bytes | None]]:
     """Return *headers* with the trace context of *context*, by default as ``traceparent``. It replaces a
-    context that is there already."""
+    context that *headers* have already."""
     carrier: dict[str, str] = {}
     propagate.inject(carrier, context)
     kept = [(name, value) for name, value in headers or () if name not in carrier]

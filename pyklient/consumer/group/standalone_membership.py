@@ -1,4 +1,4 @@
-"""Membership by the program alone: the client owns all partitions of its topics, or those that the program
+"""Membership without other members: the client owns all partitions of its topics, or those that the program
 has chosen by hand."""
 
 import logging

@@ -97,8 +97,8 @@ class KafkaOffsetStore:
     ) -> "Future[Rejections] | None":
         """Commit *positions* without waiting for the response. Return None if they cannot be sent now.
 
-        This waits only if a connection has to be opened, or if the client is not a member of the group: then
-        nothing else tells it of another coordinator.
+        This waits only if a connection has to be opened, or if the client is not a member of the group: no
+        heartbeats tell such a client of a new coordinator.
         """
         if self._has_members and identity == NOBODY:
             return commit_here(self, positions, identity)
