@@ -28,6 +28,7 @@ from pyklient.net.backoff import Backoff
 from pyklient.net.connection.connection import Connection
 from pyklient.net.connection.transport import Endpoint
 from pyklient.net.single_flight import SingleFlight
+from pyklient.outage import Outage
 
 __all__ = ["Opener", "Pool", "Purpose"]
 
@@ -73,6 +74,7 @@ class Pool:
         self._connections: dict[tuple[int, Purpose], Connection] = {}
         self._opening: SingleFlight[tuple[int, Purpose], Connection] = SingleFlight()
         self._trouble: dict[int, _Trouble] = {}
+        self._outages: dict[int, Outage] = {}
         self._traffic: dict[tuple[int, Purpose], Traffic] = {}
         self._closing = threading.Event()
         self._forked = False
@@ -206,6 +208,8 @@ class Pool:
             raise
         traffic.connections += 1
         self._trouble.pop(endpoint.node_id, None)
+        if (outage := self._outages.pop(endpoint.node_id, None)) is not None:
+            outage.ended()
         self._connections[endpoint.node_id, purpose] = connection
         if (closed := self._closed_error()) is not None:
             connection.close()
@@ -235,7 +239,16 @@ class Pool:
         failures = 1 if before is None else before.failures + 1
         until = time.monotonic() + self._backoff.pause(failures)
         self._trouble[endpoint.node_id] = _Trouble(failures, error, until)
-        log.log(logging.WARNING if failures == 1 else logging.DEBUG, "%s", error)
+        if not error.retriable:
+            log.log(logging.WARNING if failures == 1 else logging.DEBUG, "%s", error)
+            return
+        outage = self._outages.get(endpoint.node_id)
+        if outage is None:
+            outage = Outage(
+                log, str(endpoint), "broker_outage", broker=endpoint.node_id, address=endpoint.address
+            )
+            self._outages[endpoint.node_id] = outage
+        outage.failed(error, "trying again")
 
 
 def _postponed(error: KafkaError, note: str) -> KafkaError:

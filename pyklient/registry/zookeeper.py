@@ -24,6 +24,8 @@ from pyklient.errors import (
     RegistryConnectionError,
     RegistryError,
 )
+from pyklient.log_events import log_fields
+from pyklient.outage import Outage
 from pyklient.registry.kazoo_requests import Deadline, KazooRequests
 from pyklient.registry.kazoo_threads import KazooLog, KazooThreads
 from pyklient.registry.requests import Pause, RegistryDialogue, RegistryRequest, Together
@@ -76,6 +78,7 @@ class ZooKeeper:
         self._closing = threading.Event()
         self._forked = False
         self._suspended = False
+        self._outage = Outage(log, str(self), "zookeeper_outage")
 
     @property
     def chroot(self) -> str:
@@ -247,18 +250,18 @@ class ZooKeeper:
         if self._closing.is_set():
             return
         if state == KazooState.CONNECTED:
-            if self._suspended:
-                log.info("%s: connected again", self)
+            self._outage.ended()
             self._suspended = False
             self._threads.rejected.accepted()
             event = SessionEvent.CONNECTED
         elif state == KazooState.SUSPENDED:
             self._suspended = True
-            log.warning("%s: the connection is lost; pyklient is connecting again", self)
+            self._outage.failed(ConnectionError("the connection is lost"), "pyklient is connecting again")
             event = SessionEvent.SUSPENDED
         else:
             why = _REJECTED if self._threads.rejected.given_up else "the session has expired"
-            log.warning("%s: %s; a new session begins", self, why)
+            extra = log_fields("zookeeper_session_expired")
+            log.warning("%s: %s; a new session begins", self, why, extra=extra)
             self._threads.rejected.ended()
             self._chroot_found = not self._settings.chroot  # ZooKeeper may have lost its data
             event = SessionEvent.EXPIRED

@@ -31,9 +31,11 @@ from pyklient.errors import (
     OffsetOutOfRangeError,
     broker_error,
 )
+from pyklient.log_events import log_fields
 from pyklient.net.connection.connection import Connection
 from pyklient.net.connection_pool import Purpose
 from pyklient.net.network_client import NetworkClient
+from pyklient.outage import Outage
 from pyklient.protocol.messages import FetchRequest, FetchResponse
 from pyklient.protocol.primitives import ZERO_UUID
 from pyklient.protocol.records import AbortedTransactions, RecordBatch
@@ -80,6 +82,9 @@ class Fetcher:
         self._connection: Connection | None = None
         self._session = FetchSession()
         self._least = config.max_partition_fetch_bytes
+        self._outage = Outage(
+            log, f"fetches from broker {node_id}", "fetch_outage", level=logging.INFO, broker=node_id
+        )
         self._closing = False
         self._brief_ms = _BRIEF_MS
         self._progress = 0
@@ -161,6 +166,7 @@ class Fetcher:
                 request, max_wait_ms / 1000 + timeout, max_version=version
             )
             if not response.error_code:
+                self._outage.ended()
                 self._session.accept(response)
                 self._accept(allowed, response, version)
             elif not self._session.accept_error(response.error_code):
@@ -225,11 +231,7 @@ class Fetcher:
 
     def _lose_all(self, error: KafkaError | None) -> None:
         if error is not None:
-            log.info(
-                "leaders are looked up, because fetching from broker %d has failed: %s",
-                self.node_id,
-                error,
-            )
+            self._outage.failed(error, "looking up the leaders of its partitions")
         for cursor in list(self._cursors.values()):
             self._lose(cursor, error)
 
@@ -327,17 +329,13 @@ class Fetcher:
             if cursor.reset == "none":
                 self._fail(cursor, OffsetOutOfRangeError(str(error)))
                 return
-            log.warning(
-                "reading of %s continues at the %s offset (auto_offset_reset), because of an error: %s",
-                cursor.partition,
-                cursor.reset,
-                error,
-            )
+            _log_reset(cursor, error)
             cursor.position = None
             self._lose(cursor, None)
         elif code != ErrorCode.CORRUPT_MESSAGE and may_pass(error):
-            expected = code != ErrorCode.UNKNOWN_SERVER_ERROR
-            log.log(logging.INFO if expected else logging.WARNING, "%s; trying again", error)
+            again = logging.DEBUG if cursor.failures else logging.INFO
+            level = logging.WARNING if code == ErrorCode.UNKNOWN_SERVER_ERROR else again
+            log.log(level, "%s; trying again", error)
             self._lose(cursor, error)
         else:
             self._fail(cursor, CorruptRecordError(str(error)) if code == ErrorCode.CORRUPT_MESSAGE else error)
@@ -369,6 +367,23 @@ def whole_batches(records: memoryview) -> tuple[int, int]:
     if not position:
         return 0, -1
     return position, RecordBatch(records[last:position]).next_offset
+
+
+def _log_reset(cursor: Cursor, error: KafkaError) -> None:
+    """Log that the position of *cursor* is looked up anew, because the log does not have it."""
+    log.warning(
+        "reading of %s continues at the %s offset (auto_offset_reset), because of an error: %s",
+        cursor.partition,
+        cursor.reset,
+        error,
+        extra=log_fields(
+            "position_reset",
+            topic=cursor.partition.topic,
+            partition=cursor.partition.partition,
+            offset=cursor.position,
+            reset=cursor.reset,
+        ),
+    )
 
 
 def _readable_to(data: "FetchResponse.FetchableTopicResponse.PartitionData", isolation_level: str) -> int:

@@ -16,10 +16,12 @@ from pyklient.consumer.fetch.fetch_position import Cursor, FetchFailure
 from pyklient.consumer.fetch.fetcher import Fetcher, may_pass
 from pyklient.consumer.owned_partitions import LookedUp
 from pyklient.errors import ClosedError, ForkError, KafkaError, OffsetOutOfRangeError
+from pyklient.log_events import log_fields
 from pyklient.net.backoff import Backoff
 from pyklient.net.lookups.list_offsets import EARLIEST, LATEST, list_offsets
 from pyklient.net.metadata import Metadata
 from pyklient.net.network_client import NetworkClient
+from pyklient.outage import Outage
 from pyklient.protocol.primitives import ZERO_UUID
 
 __all__ = ["LeaderLookup"]
@@ -59,6 +61,7 @@ class LeaderLookup:
         self._cluster_changed_at = float("-inf")
         self._failures = 0
         self._backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
+        self._outage = Outage(log, "leaders of partitions", "leader_lookup_outage")
         self._closing = False
         self._then: Callable[[], None] | None = None
         self.thread = threading.Thread(target=self._run, name="pyklient-leader-lookup", daemon=True)
@@ -203,7 +206,7 @@ class LeaderLookup:
             raise
         except KafkaError as error:
             self._stale = True
-            log.warning("cannot look up the leaders of partitions: %s", error)
+            self._outage.failed(error, "looking them up again")
             if not error.retriable:
                 self._give_up(error)
             return None
@@ -211,6 +214,7 @@ class LeaderLookup:
     def _refresh(self, topics: Collection[str] | None) -> Metadata:
         metadata = self._client.refresh_metadata(topics, self._config.request_timeout_ms / 1000)
         self._took = time.monotonic() - self._looked_at
+        self._outage.ended()
         return metadata
 
     def _give_up(self, error: KafkaError) -> None:
@@ -310,6 +314,12 @@ def _identify(cursor: Cursor, topic_id: bytes) -> None:
             "new topic",
             cursor.partition,
             cursor.reset,
+            extra=log_fields(
+                "topic_recreated",
+                topic=cursor.partition.topic,
+                partition=cursor.partition.partition,
+                reset=cursor.reset,
+            ),
         )
         cursor.position = None
     cursor.topic_id = topic_id

@@ -12,8 +12,10 @@ from pyklient.consumer.offsets.uncommitted_positions import ToCommit, Uncommitte
 from pyklient.consumer.owned_partitions import NOBODY, Assignment, Ownership
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.errors import CommitError, KafkaError, KafkaTimeoutError
+from pyklient.log_events import log_fields
 from pyklient.metrics.consumer_counts import CommitCounts
 from pyklient.metrics.snapshots import CommitMetrics
+from pyklient.outage import Outage
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 __all__ = ["OffsetCommitter"]
@@ -44,6 +46,7 @@ class OffsetCommitter:
         self._uncommitted = UncommittedPositions(ownership, streams)
         self._sent: Future[Rejections] | None = None
         self._failure_logged = False
+        self._outage = Outage(log, "automatic commits", "auto_commit_outage", level=logging.INFO)
         self._by_call, self._automatic = CommitCounts(), CommitCounts()
 
     def metrics(self) -> CommitMetrics:
@@ -109,7 +112,11 @@ class OffsetCommitter:
             log.info("the automatic commit did not store the offsets of some partitions: %s", error)
             self._failure_logged = True
         except KafkaError as error:
-            log.warning("messages will be delivered again, because the automatic commit failed: %s", error)
+            log.warning(
+                "messages will be delivered again, because the automatic commit failed: %s",
+                error,
+                extra=log_fields("commit_failed", error=str(error)),
+            )
             self._failure_logged = True
 
     def log_uncommitted(self) -> None:
@@ -127,6 +134,7 @@ class OffsetCommitter:
                 self._why_it_takes_time(),
                 len(left),
                 ", ".join(f"{each.topic}-{each.partition}" for each in left[:10]),
+                extra=log_fields("closed_without_commit", partitions=len(left)),
             )
 
     @contextmanager
@@ -259,8 +267,9 @@ class OffsetCommitter:
         error = future.exception()
         if error is not None:
             self._automatic.count(0, failed=True)
-            log.info("the automatic commit will be tried again, because of an error: %s", error)
+            self._outage.failed(error, "the next automatic commit includes these offsets")
             return
+        self._outage.ended()
         rejected = future.result()
         self._automatic.count(len(sent) - len(rejected), failed=bool(rejected))
         self._uncommitted.note_committed(

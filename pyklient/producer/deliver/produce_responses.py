@@ -17,6 +17,7 @@ from pyklient.errors import (
     error_facts,
 )
 from pyklient.kernel import Batch
+from pyklient.log_events import log_fields
 from pyklient.producer.accumulate.accumulator import RecordAccumulator
 from pyklient.producer.deliver.partition_queue import PartitionQueue
 from pyklient.producer.deliver.retry_policy import TOO_LARGE, Action, RetryPolicy, is_certainly_not_stored
@@ -135,7 +136,11 @@ class ProduceResponses:
             )
             queue.split(batch)
         elif action is Action.RETRY_WITHOUT_IDEMPOTENCE:
-            log.info("idempotence is off for topic %s: the topic's record format is too old", queue.topic)
+            log.info(
+                "idempotence is off for topic %s: the topic's record format is too old",
+                queue.topic,
+                extra=log_fields("idempotence_off", topic=queue.topic, error=str(error)),
+            )
             queue.without_idempotence()
             self._retry(queue, batch, error, in_doubt=False)
         elif action is Action.RETRY_IN_SEQUENCE:

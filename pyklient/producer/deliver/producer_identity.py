@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import BrokerError, KafkaError, UnsupportedVersionError, broker_error
+from pyklient.log_events import log_fields
 from pyklient.net.backoff import Backoff
 from pyklient.net.dialogue import ANY, Ask, Dialogue
 from pyklient.net.network_client import NetworkClient
@@ -127,6 +128,7 @@ class ProducerIdentity(Timed):
                     "order. %s, or set enable_idempotence=False if this is intended",
                     failure,
                     _UPGRADE if isinstance(failure, UnsupportedVersionError) else _ALLOW,
+                    extra=log_fields("idempotence_off", error=str(failure)),
                 )
                 self.enabled = False
                 failure = None

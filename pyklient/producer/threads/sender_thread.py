@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Final
 
 from pyklient.errors import KafkaError
+from pyklient.log_events import log_fields
 from pyklient.producer.locks import Wakeup, new_sender_lock
 from pyklient.producer.threads.timers import NEVER, Timers
 
@@ -210,7 +211,10 @@ class SenderThread:
             self._over = not work.step()
         except BaseException as error:
             self._over, self._crash = True, error
-            log.exception("the sender failed unexpectedly and sends nothing more; please report this")
+            extra = log_fields("sender_failed", error=repr(error))
+            log.exception(
+                "the sender failed unexpectedly and sends nothing more; please report this", extra=extra
+            )
         finally:
             self._holder = None
 

@@ -57,11 +57,20 @@ def test_a_failure_that_the_broker_has_no_code_for_is_logged_as_a_warning_each_t
     leader: Leader, caplog: pytest.LogCaptureFixture
 ) -> None:
     leader.errors = [ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.KAFKA_STORAGE_ERROR] * 2
-    with connect(leader) as connector, caplog.at_level(logging.INFO, "pyklient.consumer"):
+    with connect(leader) as connector, caplog.at_level(logging.DEBUG, "pyklient.consumer"):
         next(iter(connector.stream("t")))
     said = [(record.levelno, record.message) for record in caplog.records if "trying again" in record.message]
-    assert [level for level, _ in said] == [logging.WARNING, logging.INFO] * 2
+    assert [level for level, _ in said] == [logging.WARNING, logging.DEBUG] * 2
     assert all("fetch t-0 at offset 0" in message for _, message in said)
+
+
+def test_an_error_that_passes_is_told_once_however_often_it_comes_in_a_row(
+    leader: Leader, caplog: pytest.LogCaptureFixture
+) -> None:
+    leader.errors = [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 5
+    with connect(leader) as connector, caplog.at_level(logging.INFO, "pyklient.consumer"):
+        next(iter(connector.stream("t")))
+    assert len([record for record in caplog.records if "trying again" in record.message]) == 1
 
 
 def test_the_pause_before_a_partition_is_asked_for_again_grows(leader: Leader) -> None:

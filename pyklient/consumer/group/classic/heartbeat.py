@@ -6,6 +6,7 @@ from pyklient.consumer.group.classic.member import Member
 from pyklient.consumer.group.classic.states import Event
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import UnsupportedVersionError, broker_error
+from pyklient.log_events import log_fields
 from pyklient.net.connection_pool import Purpose
 from pyklient.net.dialogue import Dialogue, Pause
 from pyklient.protocol.messages import HeartbeatRequest, LeaveGroupRequest
@@ -41,6 +42,7 @@ def heartbeat(member: Member) -> Dialogue[Event | None]:
                 member.member_id,
                 member.session_timeout_ms,
                 member.rebalance_timeout_ms,
+                extra=log_fields("member_removed", group=member.group_id, member=member.member_id),
             )
             member.forget(response.error_code)
             return Event.LOST

@@ -9,6 +9,7 @@ from pyklient.consumer.group.classic.member import Member
 from pyklient.consumer.group.classic.states import Event
 from pyklient.errors import ClosedError, KafkaError
 from pyklient.net.dialogue_player import DialoguePlayer
+from pyklient.outage import Outage
 
 __all__ = ["Heartbeats"]
 
@@ -21,6 +22,13 @@ class Heartbeats:
     def __init__(self, config: ConsumerConfig, member: Member, dialogues: DialoguePlayer) -> None:
         self._member = member
         self._dialogues = dialogues
+        self._outage = Outage(
+            log,
+            f"heartbeats of group {member.group_id}",
+            "heartbeat_outage",
+            level=logging.INFO,
+            group=member.group_id,
+        )
         self._timeout = min(config.session_timeout_ms, config.request_timeout_ms) / 1000
         self.interval = config.heartbeat_interval_ms / 1000
         """The seconds between two heartbeats."""
@@ -36,12 +44,14 @@ class Heartbeats:
         changed."""
         self.postpone()
         try:
-            return self._dialogues.play(heartbeat(self._member), self._timeout)
+            event = self._dialogues.play(heartbeat(self._member), self._timeout)
         except ClosedError:
             self._dialogues.check_open()  # otherwise only a connection was closed
             return None
         except KafkaError as error:
             if not error.retriable:
                 raise
-            log.info("group %s: the coordinator did not answer a heartbeat: %s", self._member.group_id, error)
+            self._outage.failed(error, "the next heartbeat follows")
             return None
+        self._outage.ended()
+        return event

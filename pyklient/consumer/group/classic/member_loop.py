@@ -20,9 +20,11 @@ from pyklient.consumer.group.classic.join import join
 from pyklient.consumer.group.classic.member import Member
 from pyklient.consumer.group.classic.states import Event, State
 from pyklient.errors import ClosedError, KafkaError
+from pyklient.log_events import log_fields
 from pyklient.net.dialogue_player import DialoguePlayer
 from pyklient.net.metadata import Metadata
 from pyklient.net.network_client import NetworkClient
+from pyklient.outage import Outage
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["MemberLoop"]
@@ -54,6 +56,7 @@ class MemberLoop:
         self.handover = Handover(config, member, self._dialogues, self._heartbeats, self._bell)
         self._subscribed: Set[str] = member.topics
         """The topics to which the member subscribed when it joined last."""
+        self._joining = Outage(log, f"joining group {member.group_id}", "join_outage", group=member.group_id)
         self._stalled = False
         self._cause = "the member is new"
         self._began = time.monotonic()
@@ -125,8 +128,9 @@ class MemberLoop:
         except KafkaError as error:
             if not error.retriable:
                 raise
-            log.warning("group %s: this member joins again, because of an error: %s", member.group_id, error)
+            self._joining.failed(error, "this member joins again")
             return
+        self._joining.ended()
         self.handover.pending = partitions
         asks_for = member.selection.subscription.asks_for
         self.handover.handler.watch(None if asks_for is None else asks_for | (member.watched or {}).keys())
@@ -140,6 +144,15 @@ class MemberLoop:
             len(partitions),
             member.generation,
             time.monotonic() - self._began,
+            extra=log_fields(
+                "rebalanced",
+                group=member.group_id,
+                member=member.member_id,
+                generation=member.generation,
+                partitions=len(partitions),
+                cause=self._cause,
+                seconds=round(time.monotonic() - self._began, 3),
+            ),
         )
 
     def _stay(self) -> None:
@@ -187,6 +200,7 @@ class MemberLoop:
                 member.group_id,
                 member.member_id,
                 self._max_poll_interval_ms,
+                extra=log_fields("loop_stalled", group=member.group_id, member=member.member_id),
             )
             self._cause, self._stalled = "the member's loop stood still", True
             member.on(Event.STALLED)
@@ -221,7 +235,12 @@ class MemberLoop:
     def _fail(self, error: Exception) -> None:
         if self._dialogues.closing and isinstance(error, ClosedError):
             return
-        log.error("group %s: this member has stopped because of an error: %s", self._member.group_id, error)
+        log.error(
+            "group %s: this member has stopped because of an error: %s",
+            self._member.group_id,
+            error,
+            extra=log_fields("member_stopped", group=self._member.group_id, error=str(error)),
+        )
         self.handover.handler.fail(error)
         if not self.joined.done():
             self.joined.set_exception(error)

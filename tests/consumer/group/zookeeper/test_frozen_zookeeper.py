@@ -107,7 +107,7 @@ def test_a_process_needs_less_than_one_percent_of_a_core_while_zookeeper_is_away
         used = spent(member.pid) - before
         assert used < 0.03, used
         proxy.resume()
-        wait_until(lambda: "connected again" in member.log, 10, "a connection")
+        wait_until(lambda: "the outage is over" in member.log, 10, "a connection")
         cluster.feed.send(topic, ["b"])
         member.wait_messages(2)
         member.leave()

@@ -1,0 +1,98 @@
+"""Logs an outage: something that fails again and again until it works.
+
+However often it is tried, the log has its begin, a few reminders, and its end.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Final
+
+from pyklient.log_events import log_fields
+
+__all__ = ["Outage"]
+
+_FIRST_REMINDER: Final = 60.0
+_LONGEST_PAUSE: Final = 3600.0
+
+
+class Outage:
+    """One thing that may fail, such as connecting to a broker. One thread at a time uses it.
+
+    *what* names the thing in each line of the log, such as "broker 1". *name* is the event, to which the log
+    adds ``_began``, ``_continues`` or ``_ended``. *fields* are further fields of these log records. A
+    reminder is logged after one minute, and then after twice as long each time, up to an hour.
+    """
+
+    def __init__(
+        self,
+        log: logging.Logger,
+        what: str,
+        name: str,
+        *,
+        level: int = logging.WARNING,
+        clock: Callable[[], float] = time.monotonic,
+        **fields: object,
+    ) -> None:
+        self._log = log
+        self._what = what
+        self._name = name
+        self._level = level
+        self._clock = clock
+        self._fields = fields
+        self._since: float | None = None
+        self._attempts = 0
+        self._remind_at = self._pause = 0.0
+
+    def failed(self, error: BaseException, tried: str) -> None:
+        """Note that an attempt has failed with *error*. *tried* says what is tried now, such as "trying
+        again"."""
+        now = self._clock()
+        self._attempts += 1
+        if self._since is None:
+            self._since, self._pause = now, _FIRST_REMINDER
+            self._remind_at = now + self._pause
+            extra = log_fields(f"{self._name}_began", error=str(error), **self._fields)
+            told = str(error) if self._what in str(error) else f"{self._what}: {error}"
+            self._log.log(self._level, "%s; %s", told, tried, extra=extra)
+        elif now >= self._remind_at:
+            self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+            self._remind_at = now + self._pause
+            self._log.log(
+                self._level,
+                "%s: the outage goes on after %.0f s and %d attempts; %s; the last failure: %s",
+                self._what,
+                now - self._since,
+                self._attempts,
+                tried,
+                error,
+                extra=self._extra("continues", now, error=str(error)),
+            )
+
+    def ended(self) -> None:
+        """Note that an attempt has succeeded. This logs the end of an outage, and nothing without one."""
+        if self._since is None:
+            return
+        now = self._clock()
+        attempts = "1 failed attempt" if self._attempts == 1 else f"{self._attempts} failed attempts"
+        seconds = now - self._since
+        extra = self._extra("ended", now)
+        self._since, self._attempts = None, 0
+        self._log.log(
+            self._level,
+            "%s: the outage is over after %.1f s and %s",
+            self._what,
+            seconds,
+            attempts,
+            extra=extra,
+        )
+
+    def _extra(self, state: str, now: float, **more: object) -> dict[str, object]:
+        assert self._since is not None
+        return log_fields(
+            f"{self._name}_{state}",
+            seconds=round(now - self._since, 3),
+            attempts=self._attempts,
+            **more,
+            **self._fields,
+        )
