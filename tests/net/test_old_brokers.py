@@ -1,15 +1,18 @@
 """What a NetworkClient does differently with old brokers, which lack versions of requests."""
 
+import re
 from typing import Any
 
 import pytest
 
 from pyklient.errors import UnsupportedVersionError
-from pyklient.net.connection.api_versions import AgreedVersions
+from pyklient.net.connection.api_versions import AgreedVersions, needed_release
+from pyklient.net.connection.version_probe import KAFKA_0_8_2, KAFKA_0_9
 from pyklient.net.dialogue import ANY, CONTROLLER, Ask
 from pyklient.net.network_client import NetworkClient
 from pyklient.protocol.messages import (
     REQUESTS,
+    ApiVersionsRequest,
     CreateTopicsRequest,
     HeartbeatRequest,
     JoinGroupRequest,
@@ -70,3 +73,13 @@ def test_a_request_is_not_sent_in_a_version_that_is_too_old_for_it() -> None:
             client.ask(Ask(ANY, HeartbeatRequest(), min_version=newer), 2)
         client.close()
         assert not broker.count(HeartbeatRequest)
+
+
+@pytest.mark.parametrize("key", sorted(REQUESTS.keys() - {ApiVersionsRequest.api_key}))
+def test_the_release_that_an_error_names_agrees_with_the_versions_of_old_brokers(key: int) -> None:
+    said = needed_release(REQUESTS[key])
+    if key in KAFKA_0_8_2:
+        assert said == ""
+    else:
+        assert re.fullmatch(r", which needs Kafka [0-9.]+ or later", said)
+        assert (said == ", which needs Kafka 0.9 or later") == (key in KAFKA_0_9)
