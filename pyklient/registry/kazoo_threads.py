@@ -63,6 +63,10 @@ class KazooThreads(SequentialThreadingHandler):
             self._slow_after = math.inf
             _log.warning("%s cannot be reached (%s); still trying", server, self.why_not_connected)
 
+    def connected(self) -> None:
+        """Remember that there was a session. ``ZooKeeper`` itself warns when it is lost."""
+        self._slow_after = math.inf
+
     @property
     def runs_here(self) -> bool:
         """True if the calling thread is one of this session."""

@@ -214,8 +214,7 @@ class ZooKeeper:
                     f"{self} could not be reached within {round(waits, 2):.3g} s "
                     f"({self._threads.why_not_connected}); check that it runs at this address"
                 ) from self._threads.last_failure
-            if not self._suspended:
-                self._threads.warn_if_slow(self)
+            self._threads.warn_if_slow(self)
         if not self._chroot_found:
             self._check_chroot(deadline)
 
@@ -251,6 +250,7 @@ class ZooKeeper:
             return
         if state == KazooState.CONNECTED:
             self._outage.ended()
+            self._threads.connected()
             self._suspended = False
             self._threads.rejected.accepted()
             event = SessionEvent.CONNECTED

@@ -5,6 +5,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pyarrow
 import pytest
 
 import pyklient
@@ -78,6 +79,37 @@ def test_records_of_other_clients_are_read_in_each_codec(release: Release, new_n
         fetched = consumer.fetch(topic, 0, 30)
     assert [each.offset for each in fetched] == list(range(30, fetched.next_offset))
     assert len(fetched) >= 30, "a fetch ends with the log's segment, and the times of the lines begin another"
+
+
+def test_what_is_handed_out_again_is_the_same_as_messages_and_as_columns(
+    release: Release, new_name: NewName
+) -> None:
+    topic = release.new_topic(new_name())
+    with Producer(release.bootstrap, compression_type="gzip", linger_ms=50) as producer:
+        producer.send_many(topic, [b"%d" % number for number in range(300)])
+    handed: list[int] = []
+    options: dict[str, Any] = {**_QUICK, "bootstrap_servers": release.bootstrap}
+    with ConsumerConnector(**options) as connector:
+        stream = connector.stream(topic)
+        for message in stream:
+            assert message.value == b"%d" % message.offset
+            handed.append(message.offset)
+            if message.offset in (0, 150, 299) and handed.count(message.offset) == 1:
+                stream.redeliver()
+            elif message.offset == 299:
+                break
+    assert handed == sorted([*range(300), 0, 150, 299])
+    with ConsumerConnector(**options) as connector:
+        stream = connector.stream(topic)
+        batches = stream.arrow_batches()
+        first = next(batches)
+        stream.redeliver()
+        again = next(batches)
+    first_rows, rows = (pyarrow.Table.from_batches([each]).to_pylist() for each in (first, again))
+    assert rows == first_rows
+    assert [(row["offset"], row["value"]) for row in rows] == [
+        (number, b"%d" % number) for number in range(len(rows))
+    ]
 
 
 def test_a_group_goes_on_at_the_offsets_that_other_clients_see(release: Release, new_name: NewName) -> None:
