@@ -107,7 +107,7 @@ def _look(group_id: str, subscription: Subscription) -> Dialogue[list[str]]:
     response: DescribeGroupsResponse = yield Ask(node_id, DescribeGroupsRequest(groups=[group_id]))
     (group,) = response.groups
     nobody = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    if node_id == ANY and group.error_code in nobody:
+    if group.error_code == ErrorCode.GROUP_ID_NOT_FOUND or (node_id == ANY and group.error_code in nobody):
         return []
     if group.error_code:
         raise broker_error(group.error_code, f"cannot describe group {group_id}")

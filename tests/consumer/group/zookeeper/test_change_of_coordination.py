@@ -85,6 +85,17 @@ def test_a_member_of_zookeeper_waits_only_for_readers_of_the_same_topics_and_not
             late.stream(topic)
 
 
+def test_a_group_that_kafka_does_not_know_is_no_reason_for_a_warning(
+    cluster: PlantedCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic, used = cluster.topic(1, "a"), cluster.feed.name()
+    with cluster.connect(used, None, coordination="kafka", zookeeper=None) as connector:
+        Reader(connector.stream(topic))  # from now on, the broker has a topic of offsets
+    with cluster.connect(cluster.feed.name(), "first", **IN_KAFKA) as first:
+        first.stream(topic)
+    assert "it is not known" not in caplog.text
+
+
 def test_closing_ends_the_wait(cluster: PlantedCluster, caplog: pytest.LogCaptureFixture) -> None:
     topic, group = cluster.topic(1), cluster.feed.name()
     raised: list[ClosedError] = []
