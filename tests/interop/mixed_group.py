@@ -19,6 +19,7 @@ from pyklient.consumer.group.zookeeper.thread_ids import ThreadId
 from pyklient.consumer.group.zookeeper.zookeeper_assignors import ZOOKEEPER_ASSIGNORS
 from tests.servers.process import wait_until
 from tests.servers.scala_consumer import ScalaConsumer
+from tests.servers.zookeeper import numbered_children
 from tests.system.members import Member
 
 __all__ = ["EVENTS", "MixedGroup"]
@@ -256,13 +257,7 @@ class MixedGroup:
 
     def _numbered(self, what: str) -> dict[int, bytes]:
         """Return the content of the nodes of all partitions below *what*."""
-        root = f"/consumers/{self._group}/{what}/{self._topic}"
-        found = {}
-        with contextlib.suppress(NoNodeError):
-            for number in self._registry.get_children(root):
-                with contextlib.suppress(NoNodeError):  # it has gone meanwhile
-                    found[int(number)] = self._registry.get(f"{root}/{number}")[0]
-        return found
+        return numbered_children(self._registry, f"/consumers/{self._group}/{what}/{self._topic}")
 
     def _handed(self) -> list[tuple[int, int]]:
         return [where for each in (*self.members, *self._gone) for where in list(each.program.messages)]

@@ -3,10 +3,11 @@
 import socket
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
 
 from tests.servers.java import java_command
 from tests.servers.maven import kafka_libs
@@ -15,7 +16,7 @@ from tests.servers.process import ServerProcess, wait_until
 from tests.servers.reaper import Reaper
 from tests.servers.tls import Certificates
 
-__all__ = ["ZooKeeper", "connected", "new_chroot"]
+__all__ = ["ZooKeeper", "connected", "new_chroot", "numbered_children"]
 
 _QUIET = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",)
 
@@ -113,3 +114,16 @@ def new_chroot(hosts: str) -> str:
     with connected(hosts) as client:
         client.create(path)
     return f"{hosts}{path}"
+
+
+def numbered_children(client: KazooClient, path: str) -> dict[int, bytes]:
+    """Return the content of the children of *path*, whose names are numbers, by number.
+
+    The result is empty if there is no node at *path*. A child that goes away meanwhile is left out.
+    """
+    found: dict[int, bytes] = {}
+    with suppress(NoNodeError):
+        for number in sorted(map(int, client.get_children(path))):
+            with suppress(NoNodeError):
+                found[number] = client.get(f"{path}/{number}")[0]
+    return found

@@ -10,7 +10,7 @@ from pyklient.consumer.group.zookeeper.fenced_offset_store import FencedOffsetSt
 from pyklient.consumer.offsets.offset_store import OffsetStore
 from pyklient.net.network_client import NetworkClient
 from tests.servers.kafka import KraftCluster
-from tests.servers.zookeeper import connected
+from tests.servers.zookeeper import connected, numbered_children
 from tests.servers.zookeeper_kafka import ZooKeeperKafka
 
 __all__ = ["KINDS", "open_store", "put_in_zookeeper", "stored_in_zookeeper"]
@@ -54,9 +54,8 @@ def open_store(
 def stored_in_zookeeper(broker: ZooKeeperKafka, group: str, topic: str) -> dict[int, str]:
     """Return the content of each node with an offset of *group*."""
     with connected(broker.zookeeper_connect) as client:
-        path = f"/consumers/{group}/offsets/{topic}"
-        numbers = client.get_children(path) if client.exists(path) else []
-        return {int(number): client.get(f"{path}/{number}")[0].decode() for number in numbers}
+        found = numbered_children(client, f"/consumers/{group}/offsets/{topic}")
+        return {number: content.decode() for number, content in found.items()}
 
 
 def put_in_zookeeper(broker: ZooKeeperKafka, group: str, topic: str, partition: int, content: str) -> None:

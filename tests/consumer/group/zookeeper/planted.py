@@ -10,6 +10,7 @@ from kazoo.exceptions import NoNodeError
 
 from pyklient import ConsumerConnector
 from tests.consumer.feed import Feed, wait_for
+from tests.servers.zookeeper import numbered_children
 
 __all__ = ["PlantedCluster"]
 
@@ -52,14 +53,13 @@ class PlantedCluster:
 
     def owners(self, group: str, topic: str) -> dict[int, str]:
         """Return the owner of each partition."""
-        return {
-            number: each.decode() for number, each in self._numbered(f"/consumers/{group}/owners/{topic}")
-        }
+        found = numbered_children(self.nodes, f"/consumers/{group}/owners/{topic}")
+        return {number: content.decode() for number, content in found.items()}
 
     def offsets(self, group: str, topic: str) -> dict[int, int]:
         """Return the committed offset of each partition."""
-        numbered = self._numbered(f"/consumers/{group}/offsets/{topic}")
-        return {number: int(content) for number, content in numbered}
+        found = numbered_children(self.nodes, f"/consumers/{group}/offsets/{topic}")
+        return {number: int(content) for number, content in found.items()}
 
     def members(self, group: str) -> list[str]:
         """Return the ids of the members of *group*."""
@@ -94,13 +94,6 @@ class PlantedCluster:
         with contextlib.suppress(NoNodeError):
             return self.nodes.get_children(path)
         return []
-
-    def _numbered(self, path: str) -> list[tuple[int, bytes]]:
-        found = []
-        for name in self._children(path):
-            with contextlib.suppress(NoNodeError):  # it has gone meanwhile
-                found.append((int(name), self.nodes.get(f"{path}/{name}")[0]))
-        return sorted(found)
 
 
 def topic_content(partitions: int) -> bytes:
