@@ -14,6 +14,7 @@ from pyklient.admin.descriptions import (
     TopicDescription,
     ZooKeeperGroupDescription,
 )
+from pyklient.admin.topics import list_partitions
 from pyklient.config import DEFAULT_SERVERS
 from pyklient.config.keyword_types import AdminOptions
 from pyklient.error_codes import ErrorCode
@@ -84,6 +85,14 @@ class Admin(ThreadlessClient):
         """Return the names of all topics, sorted. With *internal*, include internal topics such as
         ``__consumer_offsets``."""
         return self._play(topics.list_topics(argument_checks.flag(internal, "internal")), timeout)
+
+    def partitions(
+        self, topics: Sequence[str] = (), internal: bool = False, timeout: float | None = None
+    ) -> list[TopicPartition]:
+        """Return the partitions of *topics*, or of all topics if there are no *topics*. With *internal*, all
+        topics include internal ones. Raises BrokerError for a topic that does not exist."""
+        names = argument_checks.names(topics, "topics")
+        return self._play(list_partitions(names, argument_checks.flag(internal, "internal")), timeout)
 
     def describe_topic(self, name: str, timeout: float | None = None) -> TopicDescription:
         """Return the partitions of a topic with their replicas, and the settings that were given to the

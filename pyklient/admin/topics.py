@@ -1,7 +1,7 @@
 """Dialogues about topics: they create, extend, describe and delete topics."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 from uuid import UUID
 
@@ -10,6 +10,7 @@ from pyklient.admin.requests import AdminRequest, ask, controller, node, only
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import KafkaTimeoutError, UnsupportedVersionError, broker_error
 from pyklient.net.dialogue import ANY, Dialogue, Pause, Refresh
+from pyklient.net.lookups.topic_partitions import partitions_of
 from pyklient.net.metadata import TopicInfo
 from pyklient.protocol.messages import (
     CreatePartitionsRequest,
@@ -17,8 +18,16 @@ from pyklient.protocol.messages import (
     DeleteTopicsRequest,
     DescribeConfigsRequest,
 )
+from pyklient.topic_partition import TopicPartition
 
-__all__ = ["create_partitions", "create_topic", "delete_topic", "describe_topic", "list_topics"]
+__all__ = [
+    "create_partitions",
+    "create_topic",
+    "delete_topic",
+    "describe_topic",
+    "list_partitions",
+    "list_topics",
+]
 
 _log = logging.getLogger("pyklient.admin")
 
@@ -28,6 +37,7 @@ version or an older one."""
 _TOPIC_RESOURCE: Final = 2
 _SET_ON_THE_TOPIC: Final = 1
 _PAUSE: Final = 0.1
+_UNKNOWN_TOPIC_TRIES: Final = 4
 _NO_SUCH_TOPIC: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,)
 """The error code for an unknown topic. It is not retried: a controller knows all topics, so waiting does not
 help."""
@@ -99,6 +109,20 @@ def list_topics(internal: bool) -> Dialogue[list[str]]:
     *internal*."""
     metadata = yield Refresh(None)
     return sorted(name for name, topic in metadata.topics.items() if internal or not topic.internal)
+
+
+def list_partitions(names: Collection[str], internal: bool) -> Dialogue[list[TopicPartition]]:
+    """Return the partitions of the topics *names*, or of all topics if there are no *names*, sorted. Internal
+    topics are then included if *internal*."""
+    if names:
+        return (yield from partitions_of(names, tries=_UNKNOWN_TOPIC_TRIES))
+    metadata = yield Refresh(None)
+    return [
+        TopicPartition(name, number)
+        for name, topic in sorted(metadata.topics.items())
+        if internal or not topic.internal
+        for number in sorted(topic.partitions)
+    ]
 
 
 def describe_topic(name: str) -> Dialogue[TopicDescription]:

@@ -18,6 +18,7 @@ from pyklient.cli.commands.groups import groups
 from pyklient.cli.commands.info import info
 from pyklient.cli.commands.load import load
 from pyklient.cli.commands.produce import produce
+from pyklient.cli.commands.top import top
 from pyklient.cli.commands.topics import topics
 from pyklient.cli.demo import demo
 from pyklient.cli.signals import ended_by_signals
@@ -69,7 +70,7 @@ def pyklient(context: click.Context, verbose: int) -> None:
     logging.basicConfig(handlers=[handler], level=level)
 
 
-for command in (produce, consume, topics, groups, load, broker, demo, info):
+for command in (produce, consume, topics, groups, top, load, broker, demo, info):
     pyklient.add_command(command)
 
 

@@ -14,6 +14,7 @@ from pyklient.cli.group_tables import (
     print_zookeeper_group,
     zookeeper_group_facts,
 )
+from pyklient.cli.live_screen import frame_options, watch
 from pyklient.cli.parameter_checks import checked, text
 from pyklient.cli.tables import print_json, print_table
 from pyklient.config import AdminConfig
@@ -50,26 +51,37 @@ def list_(as_json: bool, cluster: ClusterOptions) -> None:
         )
 
 
-@groups.command(epilog="Example: pyklient groups describe billing --json")
+@groups.command(
+    epilog="""\b
+Examples:
+  pyklient groups describe billing --json
+  pyklient groups describe billing --watch --interval 5
+"""
+)
 @click.argument("group", callback=checked(text))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("-w", "--watch", "watches", is_flag=True, help="Show the group again and again, until Ctrl-C.")
+@frame_options
 @cluster_options(AdminConfig)
-def describe(group: str, as_json: bool, cluster: ClusterOptions) -> None:
+def describe(
+    group: str, as_json: bool, watches: bool, interval: float, frames: int | None, cluster: ClusterOptions
+) -> None:
     """Show the state and the members of GROUP, and its lag in each partition.
 
     With --zookeeper, show a group that is coordinated through ZooKeeper. If brokers coordinate a group of the
-    same name, show that group too.
+    same name, show that group too. --interval and -n are for --watch.
     """
+    if frames is not None and not watches:
+        raise click.UsageError("-n is only for --watch")
     options = cluster.options(AdminConfig)
+    with_zookeeper = options.get("zookeeper") is not None
     with Admin(**options) as admin:
-        in_zookeeper, in_kafka = _facts(admin, group, with_zookeeper=options.get("zookeeper") is not None)
-    if as_json:
-        print_json(in_kafka if in_zookeeper is None else {**in_zookeeper, "kafka": in_kafka})
-        return
-    if in_zookeeper is not None:
-        print_zookeeper_group(in_zookeeper)
-    if in_kafka is not None:
-        print_group(in_kafka)
+        watch(
+            lambda: _facts(admin, group, with_zookeeper=with_zookeeper),
+            lambda facts: _show(*facts, as_json=as_json),
+            interval,
+            frames if watches else 1,
+        )
 
 
 @groups.command(epilog="Example: pyklient groups delete billing")
@@ -80,6 +92,16 @@ def delete(names: tuple[str, ...], cluster: ClusterOptions) -> None:
     the other groups are."""
     with _admin(cluster) as admin:
         delete_each(names, admin.delete_group)
+
+
+def _show(in_zookeeper: Facts | None, in_kafka: Facts | None, *, as_json: bool) -> None:
+    if as_json:
+        print_json(in_kafka if in_zookeeper is None else {**in_zookeeper, "kafka": in_kafka})
+        return
+    if in_zookeeper is not None:
+        print_zookeeper_group(in_zookeeper)
+    if in_kafka is not None:
+        print_group(in_kafka)
 
 
 def _admin(cluster: ClusterOptions) -> Admin:
