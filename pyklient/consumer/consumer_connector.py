@@ -216,6 +216,7 @@ class ConsumerConnector:
         topics: str | Sequence[str] | TopicFilter,
         handler: Handler,
         *,
+        start: Start = None,
         workers: int = 8,
         processes: bool = False,
         order: Order = "key",
@@ -233,15 +234,16 @@ class ConsumerConnector:
         process. The message is done if this returns. If it raises an exception, or if there is no *on_error*,
         no more messages are handled, and ``run`` raises the exception.
 
-        At most *max_in_hand* messages are read and not handled yet. Keys and values are bytes, as in a stream
-        without decoders. The rules of :meth:`create_message_streams` hold.
+        At most *max_in_hand* messages, of about ``prefetch_max_bytes`` together, are read and not handled
+        yet. Keys and values are bytes, as in a stream without decoders. *start* has the same meaning as in
+        :meth:`stream`, and the rules of :meth:`create_message_streams` hold.
         """
         argument_checks.whole(workers, "workers", low=1, high=_MOST_WORKERS)
         if not callable(handler):
             raise TypeError(f"handler must be a function that takes a message, not {handler!r}")
         if argument_checks.flag(processes, "processes"):
             check_picklable(handler)
-        choice, stream = self._creation.parallel(topics, order, max_in_hand)
+        choice, stream = self._creation.parallel(topics, start, order, max_in_hand)
         self._create(choice)
         return ParallelConsumer(stream, self._lifecycle.check_open, handler, workers, processes, on_error)
 

@@ -32,6 +32,7 @@ class StreamCreation:
         self._check_crcs = config.check_crcs
         self._hides_internal = config.exclude_internal_topics
         self._timeout = None if config.consumer_timeout_ms < 0 else config.consumer_timeout_ms / 1000
+        self._max_bytes = config.prefetch_max_bytes
         self._restart = restart
 
     def by_topic(
@@ -137,18 +138,18 @@ class StreamCreation:
         return StreamChoice(subscription, {}, streams)
 
     def parallel(
-        self, topics: str | Sequence[str] | TopicFilter, order: Order, max_in_hand: int
+        self, topics: str | Sequence[str] | TopicFilter, start: Start, order: Order, max_in_hand: int
     ) -> tuple[StreamChoice, ParallelStream]:
         """Create the stream whose messages several workers handle. See ConsumerConnector.parallel."""
         if order not in get_args(Order):
             choices = ", ".join(map(repr, get_args(Order)))
             raise ConfigurationError(f"order must be one of {choices}, not {order!r}")
         most = argument_checks.whole(max_in_hand, "max_in_hand", low=1)
-        decoding = self._decoding(None, None)
+        decoding, points = self._decoding(None, None), StartPoints(start)
         if isinstance(topics, TopicFilter):
-            stream = ParallelStream(topics, decoding, self._restart, order, most)
+            stream = ParallelStream(topics, decoding, self._restart, order, most, self._max_bytes)
             subscription = Subscription(
-                topic_filter=topics, shared_streams=1, hides_internal=self._hides_internal
+                topic_filter=topics, shared_streams=1, hides_internal=self._hides_internal, start=points
             )
             return StreamChoice(subscription, {}, [stream]), stream
         names = [topics] if isinstance(topics, str) else list(topics)
@@ -156,8 +157,9 @@ class StreamCreation:
             raise ConfigurationError("parallel() needs topics; pass the name of at least one topic")
         for topic in names:
             _named(topic, "each topic of parallel(['clicks', 'views'], …)")
-        stream = ParallelStream(names, decoding, self._restart, order, most)
-        subscription = Subscription(dict.fromkeys(names, 1))
+        points.check_topics(names)
+        stream = ParallelStream(names, decoding, self._restart, order, most, self._max_bytes)
+        subscription = Subscription(dict.fromkeys(names, 1), start=points)
         return StreamChoice(subscription, {topic: [stream] for topic in names}), stream
 
     def _stream(self, topics: Sequence[str] | TopicFilter, decoding: Decoding) -> StreamCore:

@@ -5,6 +5,7 @@ import random
 import subprocess
 import sys
 import time
+from bisect import bisect
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -62,15 +63,17 @@ def kill_handlers(
         "options": _OPTIONS,
     }
     problems: list[str] = []
-    killed_at = oldest = 0.0
+    killed_at: list[float] = []
+    oldest = 0.0
     with Admin(bootstrap) as admin:
         known: set[Where] = set()
         for number in range(1, kills + 1):
-            before, killed_before = set(journal.repeated), killed_at
-            killed_at = _run_and_kill(job, journal, rng)
+            before = set(journal.repeated)
+            killed_at.append(_run_and_kill(job, journal, rng))
             problems += journal.check(known)
             again = journal.repeated.keys() - before
-            oldest = max([oldest, *(killed_before - journal.repeated[each] for each in again)])
+            for done_at in (journal.repeated[each] for each in again):
+                oldest = max(oldest, killed_at[bisect(killed_at, done_at)] - done_at)
             stored = admin.group_offsets(name)
             known = remembered(stored)
             problems += _not_done(known, journal)

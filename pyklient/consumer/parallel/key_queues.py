@@ -49,13 +49,21 @@ class KeyQueues:
     """
 
     def __init__(
-        self, lock: threading.RLock, finished: threading.Condition, order: Order, max_in_hand: int
+        self,
+        lock: threading.RLock,
+        finished: threading.Condition,
+        order: Order,
+        max_in_hand: int,
+        max_bytes: int,
     ) -> None:
         self._lock = lock
         self._finished = finished
         self._order = order
         self._max_in_hand = max_in_hand
+        self._max_bytes = max_bytes
         self._in_hand = 0
+        self._bytes = 0
+        """The bytes of the keys and values of the messages in hand."""
         self._queues: dict[object, _KeyQueue] = {}
         # The queues of which a worker may handle a message now; None after stop().
         self._ready: SimpleQueue[_KeyQueue | None] = SimpleQueue()
@@ -66,7 +74,7 @@ class KeyQueues:
         """Wait until more messages may be in hand, and return how many. Return 0 after :meth:`stop`."""
         with self._lock:
             while not self._stopped:
-                if (capacity := self._max_in_hand - self._in_hand) > 0:
+                if (capacity := self._max_in_hand - self._in_hand) > 0 and self._bytes < self._max_bytes:
                     return capacity
                 self._finished.wait(_TICK)
         return 0
@@ -75,6 +83,7 @@ class KeyQueues:
         """Queue the *messages* of one partition that are to be handled. The lock must be held."""
         for message in progress.begin(messages):
             self._in_hand += 1
+            self._bytes += _size(message)
             if progress.held or not progress.may_start(message.offset):
                 progress.held.append(message)
             else:
@@ -94,7 +103,7 @@ class KeyQueues:
                         queue.busy = True
                         self._with_workers.add(task)
                         return task
-                    self._in_hand -= 1
+                    self._leave(task.message)
                 self._queues.pop(queue.key, None)
         self._ready.put(None)  # for the other workers
         return None
@@ -104,7 +113,8 @@ class KeyQueues:
         returned."""
         with self._lock:
             self._with_workers.discard(task)
-            self._in_hand -= 1
+            was_full = self._in_hand >= self._max_in_hand or self._bytes >= self._max_bytes
+            self._leave(task.message)
             queue, progress = task.queue, task.progress
             queue.busy = False
             if completed:
@@ -115,14 +125,14 @@ class KeyQueues:
                 self._make_ready(queue)
             else:
                 self._queues.pop(queue.key, None)
-            if self._in_hand + 1 >= self._max_in_hand or not progress.owned.active:
+            if was_full or not progress.owned.active:
                 self._finished.notify_all()
 
     def drop_held(self, progress: PartitionProgress) -> None:
         """Drop the messages that *progress* holds back, because their partition is revoked. The lock must be
         held."""
-        self._in_hand -= len(progress.held)
-        progress.held.clear()
+        while progress.held:
+            self._leave(progress.held.popleft())
 
     def handles_revoked(self) -> bool:
         """Return True while a worker handles a message of a revoked partition. The lock must be held."""
@@ -147,6 +157,10 @@ class KeyQueues:
         if not queue.busy:
             self._make_ready(queue)
 
+    def _leave(self, message: Message) -> None:
+        self._in_hand -= 1
+        self._bytes -= _size(message)
+
     def _make_ready(self, queue: _KeyQueue) -> None:
         if not queue.ready:
             queue.ready = True
@@ -158,3 +172,7 @@ class KeyQueues:
         if self._order == "unordered" or message.key is None:
             return None
         return message.topic, message.partition, message.key
+
+
+def _size(message: Message) -> int:
+    return len(message.key or b"") + len(message.value or b"")

@@ -35,9 +35,10 @@ class ParallelStream(StreamCore):
         restart: Restart,
         order: Order,
         max_in_hand: int,
+        max_bytes: int,
     ) -> None:
         super().__init__(topics, decoding, None, restart)
-        self.queues = KeyQueues(self._lock, self.queue.asked, order, max_in_hand)
+        self.queues = KeyQueues(self._lock, self.queue.asked, order, max_in_hand, max_bytes)
         self._progress: dict[TopicPartition, PartitionProgress] = {}
 
     def read_some(self) -> bool:

@@ -32,10 +32,11 @@ class Bench:
         *,
         order: Order = "key",
         max_in_hand: int = 1000,
+        max_bytes: int = 1 << 30,
     ) -> None:
         self.partition = TopicPartition("t", 0)
         self._records = records
-        self.stream = ParallelStream(["t"], Decoding(), lambda *_: None, order, max_in_hand)
+        self.stream = ParallelStream(["t"], Decoding(), lambda *_: None, order, max_in_hand, max_bytes)
         self._generation = 0
         self.assign(committed)
 
@@ -64,7 +65,8 @@ class Bench:
 
     def read_all(self) -> None:
         """Read until there is nothing left to read, or no room."""
-        while self._waits() and self.stream.queues._in_hand < self.stream.queues._max_in_hand:
+        queues = self.stream.queues
+        while self._waits() and queues._in_hand < queues._max_in_hand and queues._bytes < queues._max_bytes:
             self.stream.read_some()
 
     def _waits(self) -> bool:

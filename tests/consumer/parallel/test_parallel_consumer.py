@@ -308,6 +308,32 @@ def test_the_results_of_a_member_that_the_group_has_removed_are_dropped(feed: Fe
     assert feed.committed(group, topic) == [2]
 
 
+def test_a_member_whose_handlers_stand_still_leaves_the_group_until_they_go_on(feed: Feed) -> None:
+    topic, group = feed.topic(), feed.name()
+    send(feed, topic, ("a", "a1"), ("a", "a2"), ("b", "b1"))
+    gates = Gates("a1")
+    options = {**PARALLEL, "max_poll_interval_ms": 300}
+    with (
+        connect(feed, group, **options) as connector,
+        Running(connector.parallel(topic, gates, workers=1, max_in_hand=1)),
+    ):
+        wait_for(lambda: gates.begun == ["a1"], "the first message")
+        wait_for(lambda: feed.members(group) == [], "the member to leave")
+        gates.open("a1")
+        wait_for(lambda: set(gates.done) == {"a1", "a2", "b1"}, "all messages")
+        wait_for(lambda: stored(connector, topic) == (3, []), "the commit")
+
+
+def test_partitions_begin_where_the_caller_says(feed: Feed) -> None:
+    topic = feed.topic(1, "a", "b", "c")
+    gates = Gates()
+    with (
+        ConsumerConnector(feed.bootstrap_servers) as connector,
+        Running(connector.parallel(topic, gates, start=1)),
+    ):
+        wait_for(lambda: sorted(gates.done) == ["b", "c"], "the messages from offset 1 on")
+
+
 def test_without_automatic_commits_the_program_commits_what_is_done(feed: Feed) -> None:
     topic, group = feed.topic(), feed.name()
     send(feed, topic, ("a", "a1"), ("b", "b1"))

@@ -60,6 +60,20 @@ def test_no_more_messages_are_in_hand_than_allowed() -> None:
     assert offsets([bench.take(), bench.take()]) == [3, None]
 
 
+def test_messages_in_hand_have_no_more_bytes_than_allowed() -> None:
+    bench = Bench([Record(0, bytes(90)), Record(1), Record(2)], max_bytes=50, max_in_hand=1)
+    bench.read_all()  # the first message alone
+    bench.stream.queues._max_in_hand = 1000
+    bench.read_all()
+    large = bench.take()
+    assert large is not None
+    assert bench.take() is None, "the first message is larger than all may be"
+    bench.finish(large)
+    bench.read_all()
+    assert offsets([bench.take(), bench.take(), bench.take()]) == [1, 2, None]
+    assert bench.stream.queues._bytes == 2
+
+
 def test_the_first_message_in_hand_is_committed_and_what_is_done_behind_it_remembered() -> None:
     bench = Bench(unkeyed(6))
     assert bench.to_commit() is None
