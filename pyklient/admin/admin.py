@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, Unpack
+from typing import TYPE_CHECKING, Literal, TypeAlias, Unpack
 
 from pyklient import argument_checks
 from pyklient.admin import groups, topics, zookeeper_groups
@@ -31,11 +31,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Admin"]
 
+Coordination: TypeAlias = Literal["kafka", "zookeeper"]
+
 
 class Admin(ThreadlessClient):
     """A client that creates, describes and deletes topics, and lists, describes and deletes groups.
 
-    With the option ``zookeeper``, it also lists and describes groups that are coordinated through ZooKeeper.
+    With the option ``zookeeper``, it also lists, describes and deletes groups that are coordinated through
+    ZooKeeper.
 
     Several threads may use an Admin at the same time. Each call has a ``timeout`` in seconds (default:
     ``default_api_timeout_ms``). A call raises KafkaTimeoutError when the time runs out, BrokerError when the
@@ -100,7 +103,7 @@ class Admin(ThreadlessClient):
         return self._play(topics.describe_topic(argument_checks.text(name, "name")), timeout)
 
     def groups(
-        self, timeout: float | None = None, coordination: Literal["kafka", "zookeeper"] | None = None
+        self, timeout: float | None = None, coordination: Coordination | None = None
     ) -> list[GroupListing]:
         """Return the groups that brokers coordinate and the groups in ZooKeeper, sorted by name.
 
@@ -108,8 +111,8 @@ class Admin(ThreadlessClient):
         only groups of that kind are returned. A group that brokers coordinate and a group in ZooKeeper may
         have the same name.
         """
-        if coordination not in ("kafka", "zookeeper", None):
-            raise ConfigurationError(f"coordination={coordination!r} is not 'kafka', 'zookeeper' or None")
+        if coordination is not None:
+            _check_coordination(coordination)
         registry = self._registry() if coordination == "zookeeper" else self._client.registry
         waiting, began = self._seconds(timeout), time.monotonic()
         found: list[GroupListing] = []
@@ -144,30 +147,61 @@ class Admin(ThreadlessClient):
         began = time.monotonic()
         nodes = registry.play(zookeeper_groups.read_group(group_id), waiting)
         if nodes is None:
-            raise NoNodeError(
-                f"cannot describe group {group_id}: ZooKeeper at {self._config.zookeeper} has no node "
-                f"{paths.group(group_id)}; check the name of the group and the chroot of the cluster"
-            )
+            raise self._no_group("describe", group_id)
         return self._play(zookeeper_groups.describe_group(nodes), _left(waiting, began))
 
     def group_offsets(
-        self, group_id: str, timeout: float | None = None
+        self, group_id: str, timeout: float | None = None, coordination: Coordination = "kafka"
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return the offsets that a group has committed. The result is empty if there is no such group."""
+        """Return the offsets that a group has committed.
+
+        With *coordination* ``kafka``, these are the offsets that brokers keep, and the result is empty if
+        there are none. With ``zookeeper``, they are those of ``describe_zookeeper_group``.
+        """
+        if _check_coordination(coordination) == "zookeeper":
+            found = self.describe_zookeeper_group(group_id, timeout).partitions
+            return {
+                each: OffsetAndMetadata(progress.committed)
+                for each, progress in found.items()
+                if progress.committed is not None
+            }
         return self._play(groups.group_offsets(_group(group_id)), timeout)
 
-    def group_lag(self, group_id: str, timeout: float | None = None) -> dict[TopicPartition, PartitionLag]:
+    def group_lag(
+        self, group_id: str, timeout: float | None = None, coordination: Coordination = "kafka"
+    ) -> dict[TopicPartition, PartitionLag]:
         """Return the lag of a group in each partition of its topics.
 
         The topics of a group are those for which it has committed offsets, and those to which its members
         subscribe. In a partition without a committed offset, the lag counts from the start of the log. Raises
         BrokerError GROUP_ID_NOT_FOUND if there is no such group.
+
+        With *coordination* ``zookeeper``, the group is one that is coordinated through ZooKeeper, as in
+        ``describe_zookeeper_group``. A partition whose end is not known is left out.
         """
+        if _check_coordination(coordination) == "zookeeper":
+            found = self.describe_zookeeper_group(group_id, timeout).partitions
+            return {
+                each: PartitionLag(progress.committed, progress.end, progress.start)
+                for each, progress in found.items()
+                if progress.end is not None
+            }
         return self._play(_group_lag(_group(group_id)), timeout)
 
-    def delete_group(self, group_id: str, timeout: float | None = None) -> None:
-        """Delete a group and its offsets. Raises BrokerError NON_EMPTY_GROUP if the group has members."""
-        self._play(groups.delete_group(_group(group_id)), timeout)
+    def delete_group(
+        self, group_id: str, timeout: float | None = None, coordination: Coordination = "kafka"
+    ) -> None:
+        """Delete a group and its offsets. Raises BrokerError NON_EMPTY_GROUP if the group has members.
+
+        With *coordination* ``zookeeper``, delete the nodes of the group in ZooKeeper. Offsets that the group
+        has committed to Kafka stay. Raises NoNodeError if ZooKeeper has no such group.
+        """
+        if _check_coordination(coordination) == "kafka":
+            self._play(groups.delete_group(_group(group_id)), timeout)
+        elif not self._registry().play(
+            zookeeper_groups.delete_group(_group(group_id)), self._seconds(timeout)
+        ):
+            raise self._no_group("delete", group_id)
 
     def start_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
@@ -185,6 +219,12 @@ class Admin(ThreadlessClient):
         """Return the brokers of the cluster and the id of the controller."""
         return self._play(_cluster(), timeout)
 
+    def _no_group(self, verb: str, group_id: str) -> NoNodeError:
+        return NoNodeError(
+            f"cannot {verb} group {group_id}: ZooKeeper at {self._config.zookeeper} has no node "
+            f"{paths.group(group_id)}; check the name of the group and the chroot of the cluster"
+        )
+
     def _registry(self) -> "ZooKeeper":
         if self._client.registry is None:
             raise ConfigurationError(
@@ -192,6 +232,12 @@ class Admin(ThreadlessClient):
                 "zookeeper='host:port/chroot' to Admin"
             )
         return self._client.registry
+
+
+def _check_coordination(coordination: Coordination) -> Coordination:
+    if coordination not in ("kafka", "zookeeper"):
+        raise ConfigurationError(f"coordination={coordination!r} is neither 'kafka' nor 'zookeeper'")
+    return coordination
 
 
 def _group(group_id: str) -> str:

@@ -1,8 +1,7 @@
 """Groups that coordinate themselves through ZooKeeper: what their nodes say, and what the brokers add to it.
 
-``read_groups`` and ``read_group`` are dialogues with ZooKeeper, and ``describe_group`` is a dialogue with
-brokers. A node that cannot be understood is an error of its member or partition. All other nodes are
-described nevertheless.
+``describe_group`` is a dialogue with brokers, and the other functions are dialogues with ZooKeeper. A node
+that cannot be understood is an error of its member or partition. All other nodes are described nevertheless.
 """
 
 import re
@@ -18,18 +17,19 @@ from pyklient.admin.descriptions import (
     ZooKeeperPartitionProgress,
 )
 from pyklient.admin.groups import group_offsets
-from pyklient.errors import NodeContentError
+from pyklient.error_codes import ErrorCode
+from pyklient.errors import NodeContentError, broker_error
 from pyklient.net.dialogue import Dialogue, Refresh
 from pyklient.net.lookups.list_offsets import EARLIEST, LATEST, list_offsets
 from pyklient.net.metadata import Metadata
 from pyklient.registry import paths
 from pyklient.registry.consumer_nodes import STATIC, parse_consumer, parse_offset, parse_owner
 from pyklient.registry.node_content import garbled
-from pyklient.registry.requests import Children, Read, RegistryDialogue, all_answers
+from pyklient.registry.requests import Children, Delete, Read, RegistryDialogue, all_answers
 from pyklient.registry.topic_nodes import parse_topic, partition_numbers
 from pyklient.topic_partition import TopicPartition
 
-__all__ = ["GroupNodes", "describe_group", "read_group", "read_groups"]
+__all__ = ["GroupNodes", "delete_group", "describe_group", "read_group", "read_groups"]
 
 _Value = TypeVar("_Value")
 
@@ -69,8 +69,8 @@ def read_groups() -> RegistryDialogue[list[GroupListing]]:
 
 def read_group(group_id: str) -> RegistryDialogue[GroupNodes | None]:
     """Read the nodes of a group. Return None if the group has no nodes."""
-    if group_id in ("", ".", "..") or "/" in group_id or (yield Children(paths.group(group_id))) is None:
-        return None  # a node cannot have the first of these names
+    if not (yield from _exists(group_id)):
+        return None
     nodes = GroupNodes(group_id)
     yield from _read_members(nodes)
     topics = {
@@ -81,6 +81,27 @@ def read_group(group_id: str) -> RegistryDialogue[GroupNodes | None]:
     yield from _read_topics(nodes, sorted(topics))
     nodes.kafka_stores_offsets = (yield Read(paths.topic(_STORED_IN_KAFKA))) is not None
     return nodes
+
+
+def delete_group(group_id: str) -> RegistryDialogue[bool]:
+    """Delete the nodes of a group, with its offsets in ZooKeeper. Return False if the group has no nodes.
+
+    Raises BrokerError NON_EMPTY_GROUP if the group has members.
+    """
+    if not (yield from _exists(group_id)):
+        return False
+    if (yield Children(paths.consumer_ids(group_id))):
+        raise broker_error(
+            ErrorCode.NON_EMPTY_GROUP, f"cannot delete group {group_id}, which is in ZooKeeper"
+        )
+    yield Delete(paths.group(group_id), children=True)
+    return True
+
+
+def _exists(group_id: str) -> RegistryDialogue[bool]:
+    if group_id in ("", ".", "..") or "/" in group_id:
+        return False  # a node cannot have these names
+    return (yield Children(paths.group(group_id))) is not None
 
 
 def describe_group(nodes: GroupNodes) -> Dialogue[ZooKeeperGroupDescription]:

@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 import click
 
 from pyklient.cli.standard_streams import complain
-from pyklient.errors import BrokerError, KafkaError
+from pyklient.errors import BrokerError, KafkaError, NoNodeError
 
 __all__ = ["delete_each"]
 
 
 def delete_each(names: Sequence[str], delete: Callable[[str], None]) -> None:
-    """Call *delete* with each of *names*, and print an error for each name that the brokers do not delete.
+    """Call *delete* with each of *names*, and print an error for each name that cannot be deleted.
 
     Raises click's Exit with code 1 if such an error was printed. After a failure that does not depend on the
     name, such as unreachable brokers, raises a ClickException that lists the names that were not tried.
@@ -20,7 +20,7 @@ def delete_each(names: Sequence[str], delete: Callable[[str], None]) -> None:
     for number, name in enumerate(names, 1):
         try:
             delete(name)
-        except BrokerError as error:
+        except (BrokerError, NoNodeError) as error:
             refused = True
             complain(str(error))
         except KafkaError as error:

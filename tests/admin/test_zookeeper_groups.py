@@ -1,7 +1,7 @@
 """Groups that are coordinated through ZooKeeper: their nodes are read whatever they contain, and brokers add
 what they know."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -10,12 +10,12 @@ from confluent_kafka import TopicPartition as LibrdkafkaPartition
 
 from pyklient import Producer, TopicPartition
 from pyklient.admin import Admin, GroupListing, ZooKeeperMemberDescription, ZooKeeperPartitionProgress
-from pyklient.admin.zookeeper_groups import GroupNodes, describe_group, read_group, read_groups
+from pyklient.admin.zookeeper_groups import GroupNodes, delete_group, describe_group, read_group, read_groups
 from pyklient.broker import Broker
 from pyklient.config import AdminConfig
-from pyklient.errors import ConfigurationError
+from pyklient.errors import BrokerError, ConfigurationError
 from pyklient.net.network_client import NetworkClient
-from pyklient.registry.requests import Children
+from pyklient.registry.requests import Children, Delete, RegistryDialogue
 from tests.consumer.group.zookeeper.nodes import Nodes
 from tests.servers.fixtures import NewName
 
@@ -57,6 +57,24 @@ def test_a_group_without_a_node_is_not_there() -> None:
     found = _read(nodes)
     assert (found.members, found.owners, found.offsets, found.partitions) == ([], {}, {}, {})
     assert not found.kafka_stores_offsets
+
+
+def test_a_group_with_members_is_not_deleted_and_one_without_is_deleted_with_its_offsets() -> None:
+    nodes = _nodes(**{f"{_GROUP}/ids/g_a": b"{}", f"{_GROUP}/offsets/t/0": b"7", "/consumers/h": b""})
+    with pytest.raises(BrokerError, match=r"cannot delete group g, which is in ZooKeeper: .*NON_EMPTY_GROUP"):
+        nodes.play(delete_group("g"))
+    assert nodes.play(delete_group("h"))
+    assert not nodes.play(delete_group("h"))
+    assert not nodes.play(delete_group("g/ids"))
+    assert nodes.play(read_group("g")) is not None
+    nodes.play(_delete_member())
+    assert nodes.play(delete_group("g"))
+    assert nodes.play(read_groups()) == []
+    assert nodes.play(read_group("g")) is None
+
+
+def _delete_member() -> RegistryDialogue[None]:
+    yield Delete(f"{_GROUP}/ids/g_a")
 
 
 def test_members_are_read_in_every_version_of_their_nodes() -> None:
@@ -220,11 +238,15 @@ def test_brokers_add_offsets_in_kafka_and_the_ends_of_logs(broker: Broker, new_n
 def test_without_the_address_of_zookeeper_its_groups_are_an_error_that_says_what_to_pass() -> None:
     wrong: Any = "both"
     with Admin("127.0.0.1:1") as admin:
+        of_group: list[Callable[..., object]] = [admin.group_offsets, admin.group_lag, admin.delete_group]
         with pytest.raises(ConfigurationError, match="pass zookeeper='host:port/chroot' to Admin"):
             admin.describe_zookeeper_group("g", timeout=1)
         with pytest.raises(ConfigurationError, match="pass zookeeper='host:port/chroot' to Admin"):
             admin.groups(1, coordination="zookeeper")
-        with pytest.raises(
-            ConfigurationError, match="coordination='both' is not 'kafka', 'zookeeper' or None"
-        ):
+        with pytest.raises(ConfigurationError, match="'both' is neither 'kafka' nor 'zookeeper'"):
             admin.groups(1, coordination=wrong)
+        for ask in of_group:
+            with pytest.raises(ConfigurationError, match="'both' is neither 'kafka' nor 'zookeeper'"):
+                ask("g", 1, coordination=wrong)
+            with pytest.raises(ConfigurationError, match="pass zookeeper='host:port/chroot' to Admin"):
+                ask("g", 1, coordination="zookeeper")

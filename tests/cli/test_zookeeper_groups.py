@@ -8,6 +8,8 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as LibrdkafkaPartition
 
+from pyklient import Admin, OffsetAndMetadata
+from pyklient import TopicPartition as Partition
 from tests.cli.conftest import Done, Pyklient
 from tests.servers.fixtures import NewName
 from tests.servers.ports import HOST, free_port
@@ -193,6 +195,31 @@ def test_a_group_of_brokers_and_one_in_zookeeper_may_have_the_same_name(
         line.split() for line in groups("list").text.splitlines()
     ]
     member.close()
+
+
+def test_a_group_in_zookeeper_has_offsets_and_lag_and_is_deleted_if_it_has_no_members(
+    groups: Pyklient,
+    create_nodes: CreateNodes,
+    zookeeper_kafka: ZooKeeperKafka,
+    topic: str,
+    new_name: NewName,
+) -> None:
+    busy, idle, missing = new_name(), new_name(), new_name()
+    create_nodes(busy, {f"ids/{busy}_a": b"{}"})
+    create_nodes(idle, {f"offsets/{topic}/1": b"9"})
+    zero, one, two = (Partition(topic, number) for number in range(3))
+    with Admin(zookeeper=zookeeper_kafka.zookeeper_connect) as admin:
+        assert admin.group_offsets(idle, coordination="zookeeper") == {one: OffsetAndMetadata(9)}
+        lags = {each: found.lag for each, found in admin.group_lag(idle, coordination="zookeeper").items()}
+        assert lags == {zero: _RECORDS, one: 1, two: _RECORDS}
+        assert admin.group_offsets(idle) == {}
+    done = groups("delete", missing, busy, idle, "--coordination", "zookeeper")
+    assert (done.code, done.out) == (1, b"")
+    of_missing, of_busy = done.err.splitlines()
+    assert of_missing.startswith(f"pyklient: cannot delete group {missing}: ZooKeeper at ")
+    assert of_busy.startswith(f"pyklient: cannot delete group {busy}, which is in ZooKeeper: the group still")
+    listed = {each["group_id"] for each in json.loads(groups("list", "--json").out)}
+    assert {busy, idle} & listed == {busy}
 
 
 def test_what_is_not_there_is_one_sentence_that_says_what_to_check(

@@ -1,6 +1,8 @@
 """``pyklient groups``: list, describe and delete groups."""
 
 from dataclasses import asdict
+from functools import partial
+from typing import Literal
 
 import click
 
@@ -84,14 +86,32 @@ def describe(
         )
 
 
-@groups.command(epilog="Example: pyklient groups delete billing")
+@groups.command(
+    epilog="""\b
+Examples:
+  pyklient groups delete billing
+  pyklient groups delete billing --coordination zookeeper --zookeeper localhost:2181/kafka
+"""
+)
 @click.argument("names", metavar="GROUP…", callback=checked(text), nargs=-1, required=True)
+@click.option(
+    "--coordination",
+    type=click.Choice(["kafka", "zookeeper"]),
+    default="kafka",
+    show_default=True,
+    help="Delete groups that brokers coordinate, or groups in ZooKeeper.",
+)
 @cluster_options(AdminConfig)
-def delete(names: tuple[str, ...], cluster: ClusterOptions) -> None:
-    """Delete groups that brokers coordinate, with their offsets. A group that has members is not deleted, but
-    the other groups are."""
+def delete(
+    names: tuple[str, ...], coordination: Literal["kafka", "zookeeper"], cluster: ClusterOptions
+) -> None:
+    """Delete groups with their offsets. A group that has members is not deleted, but the other groups are.
+
+    For a group in ZooKeeper, the offsets there are deleted. Offsets that it has committed to Kafka stay: they
+    belong to the group of the same name that brokers coordinate.
+    """
     with _admin(cluster) as admin:
-        delete_each(names, admin.delete_group)
+        delete_each(names, partial(admin.delete_group, coordination=coordination))
 
 
 def _show(in_zookeeper: Facts | None, in_kafka: Facts | None, *, as_json: bool) -> None:
