@@ -42,13 +42,14 @@ class Outage:
         self._fields = fields
         self._since: float | None = None
         self._attempts = 0
-        self._remind_at = self._pause = 0.0
+        self._remind_at = self._pause = self._tried_at = 0.0
 
     def failed(self, error: BaseException, tried: str) -> None:
         """Note that an attempt has failed with *error*. *tried* says what is tried now, such as "trying
         again"."""
         now = self._clock()
         self._attempts += 1
+        self._tried_at = now
         if self._since is None:
             self._since, self._pause = now, _FIRST_REMINDER
             self._remind_at = now + self._pause
@@ -69,8 +70,17 @@ class Outage:
                 extra=self._extra("continues", now, error=str(error)),
             )
 
-    def ended(self) -> None:
-        """Note that an attempt has succeeded. This logs the end of an outage, and nothing without one."""
+    def passed_by(self, seconds: float, why: str) -> None:
+        """End the outage if nothing was tried for *seconds*. *why* says in the log why nothing needs to be
+        tried any more."""
+        if self._since is not None and self._clock() - self._tried_at >= seconds:
+            self.ended(f"; {why}")
+
+    def ended(self, why: str = "") -> None:
+        """Note that an attempt has succeeded. This logs the end of an outage, and nothing without one.
+
+        *why* is added to the text.
+        """
         if self._since is None:
             return
         now = self._clock()
@@ -80,10 +90,11 @@ class Outage:
         self._since, self._attempts = None, 0
         self._log.log(
             self._level,
-            "%s: the outage is over after %.1f s and %s",
+            "%s: the outage is over after %.1f s and %s%s",
             self._what,
             seconds,
             attempts,
+            why,
             extra=extra,
         )
 

@@ -52,6 +52,21 @@ def test_reminders_become_rarer_but_not_rarer_than_one_an_hour(caplog: pytest.Lo
     assert {later - earlier for earlier, later in pairwise(at[6:])} == {3600}
 
 
+def test_an_outage_ends_when_nothing_is_tried_any_more(caplog: pytest.LogCaptureFixture) -> None:
+    clock = Clock()
+    outage = Outage(LOG, "fetches", "fetch_outage", clock=clock)
+    outage.passed_by(5, "never begun")
+    outage.failed(OSError("refused"), "trying again")
+    clock.now += 4
+    outage.passed_by(5, "too early")
+    clock.now += 2
+    outage.passed_by(5, "others lead the partitions")
+    outage.passed_by(5, "ended already")
+    assert [record.getMessage() for record in caplog.records[1:]] == [
+        "fetches: the outage is over after 6.0 s and 1 failed attempt; others lead the partitions"
+    ]
+
+
 def test_a_second_outage_begins_anew(caplog: pytest.LogCaptureFixture) -> None:
     outage = Outage(LOG, "commits", "auto_commit_outage")
     for _ in range(2):

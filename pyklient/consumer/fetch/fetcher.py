@@ -49,6 +49,8 @@ log = logging.getLogger("pyklient.consumer")
 _BY_NAME = 12
 """The newest version of Fetch that names topics by name. Later versions have topic ids only."""
 _TICK = 1.0
+_GONE_AFTER = 5.0
+"""The seconds after which the partitions of a broker that did not answer are no longer expected back."""
 _BRIEF_MS = 10
 _LONGEST_BRIEF_MS = 100  # a loop that goes on after a pause may have to wait this long
 _ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
@@ -142,6 +144,8 @@ class Fetcher:
         there is a new cursor."""
         for cursor in self._cursors.values():
             cursor.on_decoded = self._wake
+        if not self._cursors:
+            self._outage.passed_by(_GONE_AFTER, "other brokers lead the partitions now")
         # A loop may have read something before it could see that this thread waits for it.
         if not self._allowed():
             with suppress(queue.Empty):

@@ -62,6 +62,9 @@ class LeaderLookup:
         self._failures = 0
         self._backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
         self._outage = Outage(log, "leaders of partitions", "leader_lookup_outage")
+        self._start_outage = Outage(
+            log, "offsets at which reading begins", "start_lookup_outage", level=logging.INFO
+        )
         self._closing = False
         self._then: Callable[[], None] | None = None
         self.thread = threading.Thread(target=self._run, name="pyklient-leader-lookup", daemon=True)
@@ -275,17 +278,14 @@ class LeaderLookup:
         except (ClosedError, ForkError):
             raise
         except KafkaError as error:
-            log.info(
-                "cannot look up the offset at which reading of %s begins: %s",
-                ", ".join(map(str, wanted)),
-                error,
-            )
+            self._start_outage.failed(error, "looking them up again")
             self._stale = True
             if may_pass(error):
                 return False
             for cursor in times:
                 cursor.queue.put([FetchFailure(cursor, error, None)])
             return True
+        self._start_outage.ended()
         for cursor in times:
             offset = found[cursor.partition].offset
             cursor.position = offset

@@ -225,4 +225,18 @@ MUTANTS: Final = (
             "test_a_broker_that_creates_each_topic_that_is_named_is_asked_for_all_topics",
         ),
     ),
+    Mutant(
+        "net: a request that a thread sends alone is never counted as failed",
+        "pyklient/net/connection/requests_in_flight.py",
+        "                self._traffic.failed(self._alone)\n",
+        "",
+        ("tests/net/test_traffic.py::test_requests_without_an_answer_and_attempts_to_connect_are_counted",),
+    ),
+    Mutant(
+        "net: the end of an outage is not told",
+        "pyklient/net/connection_pool.py",
+        "            outage.ended()\n",
+        "            pass\n",
+        ("tests/system/test_outages.py::test_a_broker_that_goes_away_and_comes_back_is_told_in_few_lines",),
+    ),
 )

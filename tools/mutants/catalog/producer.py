@@ -297,4 +297,14 @@ MUTANTS: Final = (
             "test_a_broker_that_does_not_know_zstd_gets_no_batch_with_it",
         ),
     ),
+    Mutant(
+        "producer: a batch that is sent again in sequence counts as a retry, another does not",
+        "pyklient/producer/deliver/produce_responses.py",
+        "        self._counts.retry(queue.at)\n        queue.retry(batch",
+        "        queue.retry(batch",
+        (
+            "tests/producer/deliver/test_produce_responses.py"
+            "::test_retries_failures_and_error_codes_are_counted_by_partition",
+        ),
+    ),
 )
