@@ -9,6 +9,7 @@ BENCH ?=
 CHAOS ?=
 MUTANTS ?=
 FAULTS ?= 100
+EXAMPLES ?= 200
 KILLS ?= 50
 SEED ?=
 PYTEST := $(BIN)/python -m pytest
@@ -21,7 +22,7 @@ KERNEL := kernel_build.py pyklient/kernel/_kernel.pyx $(wildcard pyklient/kernel
 MODULES = git ls-files '*.py' '*.pyx' '*.pxd' '*.pxi'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark generated fetch test test-fast test-long test-brokers test-python-kernel test-containers fuzz faults chaos-handlers bench-handlers chaos-spark chaos-load memory-spark mutants prose lint bench bench-spark clean
+.PHONY: help demo demo-spark generated fetch test test-fast test-long test-brokers test-python-kernel test-containers fuzz faults chaos-handlers bench-handlers chaos-spark chaos-load memory-spark model mutants prose lint bench bench-spark clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 22
@@ -96,6 +97,9 @@ chaos-handlers: $(VENV)/.dev ## fifty kills under handlers that run in parallel,
 
 bench-handlers: $(VENV)/.dev ## messages per second of handlers that run in parallel, with 1 to 16 workers
 	$(BIN)/python -m tools.handlers speed
+
+model: $(VENV)/.dev fetch ## 200 random sequences of what a program may do with a stream, on two brokers; EXAMPLES=50 SEED=7
+	PYKLIENT_MODEL_EXAMPLES=$(EXAMPLES) $(PYTEST) tests/system/test_stream_model.py --broker reference --broker kafka-4.3.1 -o timeout=3600 $(if $(SEED),--seed $(SEED))
 
 chaos-spark: $(VENV)/.dev ## fifty kills under Spark jobs, nothing lost; CHAOS="--kills 10 --seed 7"
 	$(BIN)/python -m tools.spark.chaos $(CHAOS)

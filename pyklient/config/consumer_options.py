@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 from pyklient.assignor import Assignor
 from pyklient.config.assignment_strategy import parse_strategy
 from pyklient.config.client_options import ClientConfig
+from pyklient.config.offset_reset import duration_of
 from pyklient.config.option import MIB, option
 from pyklient.errors import ConfigurationError
 
@@ -125,8 +126,10 @@ class ConsumerConfig(ClientConfig):
     auto_offset_reset: str = option(
         "latest",
         "where a partition without a committed offset begins: at the oldest message (earliest), at messages "
-        "that arrive from now on (latest), or nowhere, with an error (none)",
+        "that arrive from now on (latest), at messages that are at most this old (by_duration:PT1H, in the "
+        "format of ISO 8601), or nowhere, with an error (none)",
         choices=("earliest", "latest", "none"),
+        also=("by_duration:PT1H", duration_of),
     )
     enable_auto_commit: bool = option(
         True, "commit the messages that the loop has finished, every auto_commit_interval_ms and on close"
@@ -155,6 +158,12 @@ class ConsumerConfig(ClientConfig):
         at_most=2**62,
     )
     check_crcs: bool = option(True, "verify the checksum of each fetched batch")
+    max_decompressed_bytes: int = option(
+        128 * MIB,
+        "largest size to which a compressed batch may decompress; iteration raises an error at a larger "
+        "batch (only in pyklient)",
+        at_least=1,
+    )
     consumer_timeout_ms: int = option(
         -1,
         "iteration raises ConsumerTimeout after this time without a message; -1 waits forever",

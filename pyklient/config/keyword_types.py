@@ -231,6 +231,10 @@ class ReadOptions(ClientOptions, total=False):
     check_crcs: bool
     """verify the checksum of each fetched batch"""
 
+    max_decompressed_bytes: int
+    """largest size to which a compressed batch may decompress; iteration raises an error at a larger batch
+    (only in pyklient)"""
+
     consumer_timeout_ms: int
     """iteration raises ConsumerTimeout after this time without a message; -1 waits forever"""
 
@@ -280,9 +284,10 @@ class ConsumerOptions(ReadOptions, total=False):
     exclude_internal_topics: bool
     """leave out topics such as __consumer_offsets when topics are chosen by a filter"""
 
-    auto_offset_reset: Literal["earliest", "latest", "none"]
+    auto_offset_reset: str
     """where a partition without a committed offset begins: at the oldest message (earliest), at messages that
-    arrive from now on (latest), or nowhere, with an error (none)"""
+    arrive from now on (latest), at messages that are at most this old (by_duration:PT1H, in the format of ISO
+    8601), or nowhere, with an error (none)"""
 
     enable_auto_commit: bool
     """commit the messages that the loop has finished, every auto_commit_interval_ms and on close"""

@@ -2,6 +2,7 @@
 options."""
 
 import ssl
+from collections.abc import Callable
 from dataclasses import Field, field
 from typing import Any, Final
 
@@ -26,10 +27,14 @@ def option(
     at_least: int | None = None,
     at_most: int = INT32_MAX,
     choices: tuple[Any, ...] | None = None,
+    also: tuple[str, Callable[[str], object]] | None = None,
     secret: bool = False,
     kafka_default: str | None = None,
 ) -> Any:
     """Return a dataclass field that declares an option with the description *doc*.
+
+    *also* describes texts that are accepted besides *choices*: an example, and a function that returns None
+    for other texts.
 
     If *at_least* is given, the option accepts whole numbers from *at_least* to *at_most*. *kafka_default* is
     Kafka's default for the option, if it differs from *default*.
@@ -39,6 +44,7 @@ def option(
         "at_least": at_least,
         "at_most": at_most,
         "choices": choices,
+        "also": also,
         "secret": secret,
         "kafka_default": kafka_default,
     }
@@ -50,8 +56,12 @@ def check_option(item: "Field[Any]", value: Any) -> Any:
     option accepts."""
     facts = item.metadata
     if facts["choices"] is not None:
+        also = facts["also"]
+        if also is not None and isinstance(value, str) and also[1](value) is not None:
+            return value
         if isinstance(value, bool) or value not in facts["choices"]:
-            shown = ", ".join(repr(choice) for choice in facts["choices"])
+            choices = facts["choices"] if also is None else (*facts["choices"], also[0])
+            shown = ", ".join(repr(choice) for choice in choices)
             meant = _CHOICES_ELSEWHERE.get(value) if isinstance(value, str) else None
             hint = f"; did you mean {meant!r}?" if meant is not None and meant in facts["choices"] else ""
             raise ConfigurationError(f"{item.name}={_shown(item, value)} is not one of {shown}{hint}")

@@ -74,7 +74,10 @@ def read(
         raise ConfigurationError("read() needs topics; pass the name of at least one topic")
     times = _Times(start), _Times(end)
     decoding = Decoding(
-        as_decoder(key_decoder, "key_decoder"), as_decoder(value_decoder, "value_decoder"), config.check_crcs
+        as_decoder(key_decoder, "key_decoder"),
+        as_decoder(value_decoder, "value_decoder"),
+        config.check_crcs,
+        config.max_decompressed_bytes,
     )
     client = NetworkClient(config)
     try:

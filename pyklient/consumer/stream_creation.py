@@ -30,6 +30,7 @@ class StreamCreation:
 
     def __init__(self, config: ConsumerConfig, restart: Restart) -> None:
         self._check_crcs = config.check_crcs
+        self._max_decompressed = config.max_decompressed_bytes
         self._hides_internal = config.exclude_internal_topics
         self._timeout = None if config.consumer_timeout_ms < 0 else config.consumer_timeout_ms / 1000
         self._max_bytes = config.prefetch_max_bytes
@@ -170,6 +171,7 @@ class StreamCreation:
             as_decoder(key_decoder, "key_decoder"),
             as_decoder(value_decoder, "value_decoder"),
             self._check_crcs,
+            self._max_decompressed,
         )
 
 

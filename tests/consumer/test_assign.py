@@ -1,17 +1,22 @@
 """Partitions that a program chooses by hand, and the offsets and times at which it begins, on a reference
 broker."""
 
+import time
 from itertools import islice
 from typing import Any
 
 import pytest
 
+from pyklient.consumer.bounded_read import read
 from pyklient.errors import (
     CommitError,
     ConfigurationError,
     MessageStreamsExistError,
+    MessageTooLargeError,
     PartitionNotAssignedError,
 )
+from pyklient.kernel import encode_batch
+from pyklient.protocol.records import Compression, NewRecord
 from pyklient.topic_partition import TopicPartition
 from tests.consumer.feed import Feed, wait_for
 from tests.consumer.stream.bench import until_raised, values
@@ -163,3 +168,34 @@ def test_wrong_arguments_are_errors_before_anything_is_read(feed: Feed, topic: s
             connector.assign(partitions, start)
     with connect(feed) as connector, pytest.raises(ConfigurationError, match="is not one of those to read"):
         connector.stream(topic, start={TopicPartition("others", 0): 1})
+
+
+@pytest.mark.parametrize(("age", "found"), [("PT1H", ["new"]), ("P30000D", ["old", "new"]), ("PT0S", [])])
+def test_a_duration_as_the_reset_leads_to_the_messages_that_are_at_most_this_old(
+    feed: Feed, age: str, found: list[str]
+) -> None:
+    topic = feed.topic(1)
+    now = int(time.time() * 1000)
+    feed.send(topic, ["old"], at=now - 2 * 3_600_000)
+    feed.send(topic, ["new"], at=now - 1_000)
+    with connect(feed, auto_offset_reset=f"by_duration:{age}", **SHORT) as connector:
+        stream = connector.stream(topic)
+        assert values(until_raised(stream)) == found
+        stream.seek(TopicPartition(topic, 0), 1000)
+        assert values(until_raised(stream)) == found, "as after an offset that the log does not have"
+        feed.send(topic, ["later"], at=now + 1_000)
+        assert values(list(islice(stream, 1))) == ["later"]
+
+
+def test_a_batch_that_decompresses_to_more_than_the_option_allows_is_an_error(feed: Feed) -> None:
+    topic = feed.topic(1)
+    feed.append(topic, encode_batch([NewRecord(0, None, bytes(100_000), ())], compression=Compression.GZIP))
+    with connect(feed, max_decompressed_bytes=50_000) as connector:
+        stream = connector.stream(topic)
+        for loop in (iter(stream), stream.arrow_batches()):
+            with pytest.raises(MessageTooLargeError, match=f"{topic}-0 at offset 0.*max_decompressed_bytes"):
+                next(loop)
+    with pytest.raises(MessageTooLargeError, match="max_decompressed_bytes"):
+        list(read(feed.bootstrap_servers, topic, max_decompressed_bytes=50_000))
+    with connect(feed, max_decompressed_bytes=200_000) as connector:
+        assert len(next(iter(connector.stream(topic))).value) == 100_000

@@ -85,7 +85,8 @@ def _default(item: "Field[Any]") -> str:
 def _takes(item: "Field[Any]") -> str:
     facts = item.metadata
     if facts["choices"] is not None:
-        return ", ".join(f"`{choice!r}`" for choice in facts["choices"])
+        also = () if facts["also"] is None else (facts["also"][0],)
+        return ", ".join(f"`{choice!r}`" for choice in (*facts["choices"], *also))
     if facts["at_least"] is not None:
         return f"{facts['at_least']:_} and up"
     if facts["secret"]:

@@ -107,7 +107,7 @@ def _typed_dict(
 
 def _entry(item: "Field[Any]", annotation: str) -> list[str]:
     choices = item.metadata.get("choices")
-    if choices is not None:
+    if choices is not None and item.metadata.get("also") is None:
         annotation = f"Literal[{', '.join(map(_literal, choices))}]"
     sentence = textwrap.wrap(f'"""{item.metadata["doc"]}"""', _WIDTH - 4)
     return [f"    {item.name}: {annotation}", *(f"    {line}" for line in sentence)]

@@ -9,16 +9,18 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import UTC, datetime
 
 from pyklient.config import ConsumerConfig
+from pyklient.config.offset_reset import duration_of
 from pyklient.consumer.fetch.fetch_budget import FetchBudget
 from pyklient.consumer.fetch.fetch_position import Cursor, FetchFailure
 from pyklient.consumer.fetch.fetcher import Fetcher, may_pass
 from pyklient.consumer.owned_partitions import LookedUp
+from pyklient.consumer.start_points import StartPoint, find_offsets
 from pyklient.errors import ClosedError, ForkError, KafkaError, OffsetOutOfRangeError
 from pyklient.log_events import log_fields
 from pyklient.net.backoff import Backoff
-from pyklient.net.lookups.list_offsets import EARLIEST, LATEST, list_offsets
 from pyklient.net.metadata import Metadata
 from pyklient.net.network_client import NetworkClient
 from pyklient.outage import Outage
@@ -33,10 +35,10 @@ _LONGEST_UNWATCHED = 10.0  # new partitions are not read until they are noticed,
 _MISSING_UNWATCHED = 1.0
 _BROKERS_LEARN = 5.0
 """The time in seconds within which brokers learn of a new topic that is in ZooKeeper already."""
+_FIRST_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 _PAUSE_AFTER_ALL = 100.0
 """The shortest pause between two refreshes of the metadata of all topics, in multiples of the time that the
 last refresh took. In a large cluster, a refresh may take long."""
-_ENDS = {"latest": LATEST, "earliest": EARLIEST}
 
 
 class LeaderLookup:
@@ -256,7 +258,7 @@ class LeaderLookup:
     def _find_starts(self, cursors: Sequence[Cursor]) -> bool:
         """Look up the offsets at which *cursors* begin. Return True if each of them now has an offset or an
         error."""
-        times: dict[Cursor, int] = {}
+        points: dict[Cursor, StartPoint] = {}
         for cursor in cursors:
             if cursor.reset == "none":
                 error = OffsetOutOfRangeError(
@@ -265,16 +267,16 @@ class LeaderLookup:
                 )
                 cursor.queue.put([FetchFailure(cursor, error, None)])
             else:
-                times[cursor] = _ENDS[cursor.reset]
-        if not times:
+                points[cursor] = _reset_point(cursor.reset)
+        if not points:
             return True
-        return self._list_offsets(times)
+        return self._find_offsets(points)
 
-    def _list_offsets(self, times: Mapping[Cursor, int]) -> bool:
+    def _find_offsets(self, points: Mapping[Cursor, StartPoint]) -> bool:
         level = int(self._config.isolation_level == "read_committed")
-        wanted = {cursor.partition: at for cursor, at in times.items()}
+        wanted = {cursor.partition: point for cursor, point in points.items()}
         try:
-            found = self._client.play(list_offsets(wanted, level), _LOOK_UP_TIMEOUT)
+            found = self._client.play(find_offsets(wanted, level), _LOOK_UP_TIMEOUT)
         except (ClosedError, ForkError):
             raise
         except KafkaError as error:
@@ -282,12 +284,12 @@ class LeaderLookup:
             self._stale = True
             if may_pass(error):
                 return False
-            for cursor in times:
+            for cursor in points:
                 cursor.queue.put([FetchFailure(cursor, error, None)])
             return True
         self._start_outage.ended()
-        for cursor in times:
-            offset = found[cursor.partition].offset
+        for cursor in points:
+            offset = found[cursor.partition]
             cursor.position = offset
             cursor.owned.looked_up = LookedUp(offset, cursor.topic_id)
             cursor.queue.begin_at(cursor, offset)
@@ -323,3 +325,11 @@ def _identify(cursor: Cursor, topic_id: bytes) -> None:
         )
         cursor.position = None
     cursor.topic_id = topic_id
+
+
+def _reset_point(reset: str) -> StartPoint:
+    """Return the point to which a value of ``auto_offset_reset`` leads now."""
+    if (duration := duration_of(reset)) is not None:
+        now = datetime.now(UTC)
+        return now - min(duration, now - _FIRST_TIME)
+    return "beginning" if reset == "earliest" else "end"

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeGuard, TypeV
 from pyklient.consumer.fetch.fetch_position import FetchedBatches
 from pyklient.kernel import Chunk, ColumnBuilder, Message, decode, decode_columns
 from pyklient.kernel.decode.column_decoding import ByteColumn, ColumnChunk
+from pyklient.protocol.records import DEFAULT_MAX_DECOMPRESSED
 from pyklient.protocol.records.layout import Columns
 
 __all__ = ["AnyChunk", "ColumnDecoding", "Decoding", "Form"]
@@ -45,6 +46,7 @@ class Decoding(NamedTuple):
     key_decoder: Callable[[bytes | None], Any] | None = None
     value_decoder: Callable[[bytes | None], Any] | None = None
     check_crcs: bool = True
+    max_decompressed: int = DEFAULT_MAX_DECOMPRESSED
 
     def chunk(self, fetched: FetchedBatches) -> Chunk:
         """Decode the next records of *fetched* into messages, up to the cursor's end."""
@@ -82,6 +84,7 @@ class Decoding(NamedTuple):
             position=fetched.at,
             check_crcs=self.check_crcs,
             aborted=fetched.aborted,
+            max_decompressed=self.max_decompressed,
             key_decoder=key_decoder,
             value_decoder=value_decoder,
         )
@@ -94,6 +97,7 @@ class ColumnDecoding(NamedTuple):
     most: int
     """The number of records that the loop asks for at a time."""
     check_crcs: bool = True
+    max_decompressed: int = DEFAULT_MAX_DECOMPRESSED
 
     def chunk(self, fetched: FetchedBatches) -> ColumnChunk:
         """Decode the next records of *fetched* into columns, up to the cursor's end."""
@@ -107,6 +111,7 @@ class ColumnDecoding(NamedTuple):
             check_crcs=self.check_crcs,
             aborted=fetched.aborted,
             headers=True,
+            max_decompressed=self.max_decompressed,
             enough=max(self.most, _ENOUGH_RECORDS),
         )
         if (end := fetched.cursor.end) is not None and chunk.next_offset > end:

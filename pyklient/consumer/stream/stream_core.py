@@ -100,7 +100,7 @@ class StreamCore:
                 "the columns in your program"
             )
         assembly = Assembly(headers=argument_checks.flag(headers, "headers"))
-        form = ColumnDecoding(most, self._decoding.check_crcs)
+        form = ColumnDecoding(most, self._decoding.check_crcs, self._decoding.max_decompressed)
         step = partial(self._record_batch, form, most, wait, assembly)
         return Loop(self._active_loop, step, moves=True, reader=self._reader)
 

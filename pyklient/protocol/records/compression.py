@@ -101,7 +101,7 @@ def decompress(
 def _too_large() -> MessageTooLargeError:
     return MessageTooLargeError(
         "a compressed batch holds more bytes than this reader allows; if the sender can be trusted, set a "
-        "higher max_decompressed"
+        "higher max_decompressed_bytes"
     )
 
 

@@ -94,7 +94,7 @@ def _read(client: NetworkClient, options: SourceOptions, wanted: OffsetRange) ->
         client,
         replace(config, consumer_timeout_ms=check_ms),
         [wanted.partition.topic],
-        Decoding(check_crcs=config.check_crcs),
+        Decoding(check_crcs=config.check_crcs, max_decompressed=config.max_decompressed_bytes),
         {wanted.partition: (wanted.start, wanted.end)},
         exact=lambda _: True,
         keeps_client=True,
