@@ -1,15 +1,20 @@
 """A program that handles messages in parallel and is killed twice; ``make chaos-handlers`` kills fifty."""
 
+import random
+import signal
+import time
 from pathlib import Path
 
 import pytest
 
+from pyklient import Admin
 from pyklient.consumer.parallel import completed_offsets
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 from tests.run.seed import seed
 from tests.servers.fixtures import NewName
+from tests.servers.process import wait_until
 from tools.handlers.journal import Journal, remembered
-from tools.handlers.kills import kill_handlers
+from tools.handlers.kills import kill_handlers, new_job, send, start
 
 
 @pytest.mark.slow
@@ -25,6 +30,41 @@ def test_killed_handlers_skip_nothing_and_repeat_nothing_that_is_committed(
         bootstrap, new_name(), tmp_path, seed=seed(), kills=2, messages=500, processes=processes
     )
     assert not problems, "\n".join(problems)
+
+
+@pytest.mark.slow
+@pytest.mark.brokers(min="4.3", real=True)
+def test_a_program_that_was_stopped_past_its_session_takes_no_commit_back(
+    bootstrap: str, new_name: NewName, tmp_path: Path
+) -> None:
+    name, count = new_name(), 1_500
+    keys = send(bootstrap, name, count, random.Random(seed()))
+    found = Journal(tmp_path / f"{name}.journal", keys)
+    job = new_job(bootstrap, name, tmp_path)
+    with Admin(bootstrap) as admin, start(job) as stopped:
+        try:
+            wait_until(lambda: found.size > 10_000, 30, "the first messages")
+            stopped.send_signal(signal.SIGSTOP)
+            before = remembered(admin.group_offsets(name))
+            with start(job) as next_owner:
+                wait_until(
+                    lambda: len(remembered(admin.group_offsets(name))) > len(before) + 100, 30, "a next owner"
+                )
+                stopped.send_signal(signal.SIGCONT)
+                deadline = time.monotonic() + 60
+                while len(before) < count:
+                    assert time.monotonic() < deadline, f"{len(before)} of {count} messages are committed"
+                    now = remembered(admin.group_offsets(name))
+                    assert before <= now, "a commit was taken back"
+                    before = now
+                next_owner.communicate(timeout=30)
+            stopped.communicate(timeout=30)
+        finally:
+            stopped.send_signal(signal.SIGCONT)
+            stopped.kill()
+        assert remembered(admin.group_offsets(name)) == keys.keys()
+    found.check(set())
+    assert found.done.keys() == keys.keys()
 
 
 KEYS = {(0, 0): "a", (0, 1): "b", (0, 2): "a", (0, 3): ""}

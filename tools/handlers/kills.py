@@ -15,7 +15,7 @@ from pyklient.topic_partition import OffsetAndMetadata
 from tools.handlers.journal import Journal, Where, remembered
 from tools.repository import ROOT
 
-__all__ = ["kill_handlers"]
+__all__ = ["kill_handlers", "new_job", "send", "start"]
 
 _PARTITIONS, _KEYS, _WORKERS, _PROCESSES = 4, 60, 8, 3
 _LONGEST_HANDLER = 0.01
@@ -50,18 +50,9 @@ def kill_handlers(
     end, all messages are done and committed.
     """
     rng = random.Random(seed)
-    keys = _send(bootstrap, name, messages, rng)
+    keys = send(bootstrap, name, messages, rng)
     journal = Journal(directory / f"{name}.journal", keys)
-    job = {
-        "bootstrap": bootstrap,
-        "group": name,
-        "topic": name,
-        "journal": str(directory / f"{name}.journal"),
-        "longest": _LONGEST_HANDLER,
-        "workers": _PROCESSES if processes else _WORKERS,
-        "processes": processes,
-        "options": _OPTIONS,
-    }
+    job = new_job(bootstrap, name, directory, processes=processes)
     problems: list[str] = []
     killed_at: list[float] = []
     oldest = 0.0
@@ -100,7 +91,21 @@ def kill_handlers(
     return problems
 
 
-def _send(bootstrap: str, topic: str, messages: int, rng: random.Random) -> dict[Where, str]:
+def new_job(bootstrap: str, name: str, directory: Path, *, processes: bool = False) -> dict[str, Any]:
+    """Return what a program is to do: handle topic *name* as a member of group *name*."""
+    return {
+        "bootstrap": bootstrap,
+        "group": name,
+        "topic": name,
+        "journal": str(directory / f"{name}.journal"),
+        "longest": _LONGEST_HANDLER,
+        "workers": _PROCESSES if processes else _WORKERS,
+        "processes": processes,
+        "options": _OPTIONS,
+    }
+
+
+def send(bootstrap: str, topic: str, messages: int, rng: random.Random) -> dict[Where, str]:
     """Create *topic*, and send *messages* messages, one in ten without a key. Return the keys."""
     with Admin(bootstrap) as admin:
         admin.create_topic(topic, partitions=_PARTITIONS)
@@ -127,14 +132,15 @@ def _partition_of(key: str) -> int:
     return int(key.removeprefix("key-")) % _PARTITIONS
 
 
-def _start(job: dict[str, Any]) -> "subprocess.Popen[bytes]":
+def start(job: dict[str, Any]) -> "subprocess.Popen[bytes]":
+    """Start the program that does *job*. It ends when its standard input closes."""
     command = [sys.executable, "-m", "tools.handlers.worker", json.dumps(job)]
     return subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE)
 
 
 def _run_and_kill(job: dict[str, Any], journal: Journal, rng: random.Random) -> float:
     """Start a program, and kill it at a random moment, rarely before its first message. Return the time."""
-    size, program = journal.size, _start(job)
+    size, program = journal.size, start(job)
     try:
         if rng.random() < 0.1:
             time.sleep(rng.uniform(0, 1))
@@ -154,7 +160,7 @@ def _run_and_kill(job: dict[str, Any], journal: Journal, rng: random.Random) -> 
 
 def _run_to_the_end(job: dict[str, Any], journal: Journal, keys: dict[Where, str]) -> None:
     """Start a program, and let it handle all that is left."""
-    program = _start(job)
+    program = start(job)
     try:
         deadline = time.monotonic() + _END_TIMEOUT
         with Admin(job["bootstrap"]) as admin:
