@@ -1,6 +1,6 @@
 """Logs an outage: something that fails again and again until it works.
 
-However often it is tried, the log has its begin, a few reminders, and its end.
+However often it is tried, the log shows only when it began, a few reminders, and when it ended.
 """
 
 import logging

@@ -41,8 +41,8 @@ def frame_options(command: _Command) -> _Command:
 def watch(read: Callable[[], _T], show: Callable[[_T], None], interval: float, frames: int | None) -> None:
     """Call *read* and *show* every *interval* seconds, *frames* times or without end.
 
-    If a later frame cannot be read, complain and try again. Raises the error of the first frame, and errors
-    that are not retriable.
+    If a later frame cannot be read, print the error and try again. Raises the error of the first frame, and
+    errors that are not retriable.
     """
     redraws = sys.stdout.isatty() and frames != 1
     for number in itertools.count(1):

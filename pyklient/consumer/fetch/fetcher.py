@@ -50,7 +50,8 @@ _BY_NAME = 12
 """The newest version of Fetch that names topics by name. Later versions have topic ids only."""
 _TICK = 1.0
 _GONE_AFTER = 5.0
-"""The seconds after which the partitions of a broker that did not answer are no longer expected back."""
+"""The number of seconds without partitions of a broker after which the outage of this broker counts as
+over."""
 _BRIEF_MS = 10
 _LONGEST_BRIEF_MS = 100  # a loop that goes on after a pause may have to wait this long
 _ISOLATION = {"read_uncommitted": 0, "read_committed": 1}

@@ -328,7 +328,7 @@ def _identify(cursor: Cursor, topic_id: bytes) -> None:
 
 
 def _reset_point(reset: str) -> StartPoint:
-    """Return the point to which a value of ``auto_offset_reset`` leads now."""
+    """Return the start point that *reset*, a value of ``auto_offset_reset``, means now."""
     if (duration := duration_of(reset)) is not None:
         now = datetime.now(UTC)
         return now - min(duration, now - _FIRST_TIME)

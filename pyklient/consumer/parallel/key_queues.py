@@ -63,7 +63,7 @@ class KeyQueues:
         self._max_bytes = max_bytes
         self._in_hand = 0
         self._bytes = 0
-        """The bytes of the keys and values of the messages in hand."""
+        """The number of bytes that the keys and values of the messages in hand have."""
         self._queues: dict[object, _KeyQueue] = {}
         # The queues of which a worker may handle a message now; None after stop().
         self._ready: SimpleQueue[_KeyQueue | None] = SimpleQueue()
