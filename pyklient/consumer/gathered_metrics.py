@@ -30,6 +30,7 @@ def consumer_metrics(
     """Return the metrics of the connector that consists of these parts."""
     positions: dict[TopicPartition, Position] = {}
     for stream in list(streams):
+        stream.check_not_forked()  # a thread of the parent may have held the lock of the stream
         stream.count_handed()
         for partition, reached in stream.handed(in_hand=True).items():
             # A partition may have moved from one of the streams to another.

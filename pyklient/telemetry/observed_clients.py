@@ -3,12 +3,14 @@
 import time
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Final, TypeAlias
 
 from opentelemetry.metrics import CallbackOptions, Meter, Observation
 
 from pyklient.consumer.consumer_connector import ConsumerConnector
+from pyklient.errors import ForkError
 from pyklient.metrics import ConsumerMetrics, ProducerMetrics
 from pyklient.producer.producer import Producer
 from pyklient.telemetry.instruments import CONSUMER, PRODUCER, Instrument, Value
@@ -57,6 +59,9 @@ class ObservedClients:
     def _read(self) -> list[ProducerMetrics | ConsumerMetrics]:
         now = time.monotonic()
         if now - self._taken_at > _SAME_TIME:
-            self._snapshots = [client.metrics() for client in list(self._clients)]
-            self._taken_at = now
+            found: list[ProducerMetrics | ConsumerMetrics] = []
+            for client in list(self._clients):
+                with suppress(ForkError):  # the parent process tells of its clients itself
+                    found.append(client.metrics())
+            self._snapshots, self._taken_at = found, now
         return self._snapshots

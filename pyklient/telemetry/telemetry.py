@@ -9,6 +9,7 @@ from opentelemetry import metrics, trace
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 from pyklient.consumer.consumer_connector import ConsumerConnector
+from pyklient.errors import BrokerError
 from pyklient.kernel import Delivery, Message
 from pyklient.producer.producer import Producer
 from pyklient.telemetry.attributes import (
@@ -56,6 +57,9 @@ class Telemetry:
         meter = metrics.get_meter("pyklient", VERSION, meter_provider)
         self._tracer = trace.get_tracer("pyklient", VERSION, tracer_provider)
         self._clients = ObservedClients(meter)
+        self._sending = meter.create_histogram(
+            "messaging.client.operation.duration", "s", "Time until records were delivered or had failed"
+        )
         self._processing = meter.create_histogram(
             "messaging.process.duration", "s", "Time for which messages were processed"
         )
@@ -86,13 +90,13 @@ class Telemetry:
         The headers of the record get the context of the span, so that the consumer's span belongs to the same
         trace. Arguments, result and errors are those of ``producer.send``.
         """
-        span = self._tracer.start_span(
-            f"send {topic}", kind=SpanKind.PRODUCER, attributes=_sending(topic, key, value)
-        )
+        attributes, began = _sending(topic, key, value), time.monotonic()
+        span = self._tracer.start_span(f"send {topic}", kind=SpanKind.PRODUCER, attributes=attributes)
 
         def end(delivery: Delivery) -> None:
             try:
-                _end_sending(span, delivery)
+                error = _end_sending(span, delivery)
+                _count(self._sending, began, {**attributes, PARTITION: str(delivery.partition)}, error)
             finally:
                 if on_delivery is not None:
                     on_delivery(delivery)
@@ -103,6 +107,7 @@ class Telemetry:
         except BaseException as error:
             _fail(span, error)
             span.end()
+            _count(self._sending, began, attributes, error)
             raise
 
     @contextmanager
@@ -131,14 +136,20 @@ class Telemetry:
             ) as span:
                 yield span
         except BaseException as error:
-            self._count(began, attributes, {ERROR_TYPE: type(error).__qualname__})
+            _count(self._processing, began, attributes, error)
             raise
-        self._count(began, attributes, {})
+        _count(self._processing, began, attributes, None)
 
-    def _count(self, began: float, attributes: dict[str, Any], more: dict[str, str]) -> None:
-        few = (SYSTEM, OPERATION, OPERATION_TYPE, DESTINATION, PARTITION, CONSUMER_GROUP)
-        counted = {name: attributes[name] for name in few if name in attributes}
-        self._processing.record(time.monotonic() - began, {**counted, **more})
+
+def _count(
+    histogram: metrics.Histogram, began: float, attributes: dict[str, Any], error: BaseException | None
+) -> None:
+    """Record how long an operation took, with those of its *attributes* that have few values."""
+    few = (SYSTEM, OPERATION, OPERATION_TYPE, DESTINATION, PARTITION, CONSUMER_GROUP)
+    counted = {name: attributes[name] for name in few if name in attributes}
+    if error is not None:
+        counted[ERROR_TYPE] = _error_type(error)
+    histogram.record(time.monotonic() - began, counted)
 
 
 def _sending(topic: str, key: Any, value: Any) -> dict[str, Any]:
@@ -173,7 +184,8 @@ def _of_record(key: Any, value: Any) -> dict[str, Any]:
     return attributes
 
 
-def _end_sending(span: Span, delivery: Delivery) -> None:
+def _end_sending(span: Span, delivery: Delivery) -> BaseException | None:
+    """End *span*, because its record is delivered or has failed. Return the error if it has failed."""
     span.set_attribute(PARTITION, str(delivery.partition))
     error = delivery.exception(0)
     if error is not None:
@@ -181,8 +193,14 @@ def _end_sending(span: Span, delivery: Delivery) -> None:
     elif (offset := delivery.result(0).offset) >= 0:
         span.set_attribute(OFFSET, offset)
     span.end()
+    return error
 
 
 def _fail(span: Span, error: BaseException) -> None:
-    span.set_attribute(ERROR_TYPE, getattr(error, "name", None) or type(error).__qualname__)
+    span.set_attribute(ERROR_TYPE, _error_type(error))
     span.set_status(Status(StatusCode.ERROR, str(error)))
+
+
+def _error_type(error: BaseException) -> str:
+    """Return the name of the error code, or the name of the class if *error* has no code."""
+    return error.name if isinstance(error, BrokerError) else type(error).__qualname__

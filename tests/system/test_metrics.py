@@ -1,7 +1,7 @@
 """The metrics of clients agree with what is counted outside: by a proxy, by the broker and by the test."""
 
-import itertools
 from collections import Counter
+from itertools import islice
 
 import pytest
 
@@ -108,7 +108,7 @@ def test_a_connectors_metrics_are_what_it_read_and_committed(
     with RecordingProxy(bootstrap, *_KINDS) as proxy:
         with connector(proxy.bootstrap_servers, group, **options) as reader:
             stream = reader.stream(topic)
-            got: list[Message] = list(itertools.islice(stream, 250))
+            got: list[Message] = list(islice(stream, 250))
             reader.commit_offsets()
             found = reader.metrics()
             counted = Counter(message.partition for message in got)
@@ -142,3 +142,27 @@ def end_offsets(bootstrap: str, topic: str, partitions: int) -> dict[TopicPartit
     """Return the end of the log of each partition, as the broker tells it."""
     with Admin(bootstrap) as admin:
         return admin.end_offsets([TopicPartition(topic, number) for number in range(partitions)])
+
+
+@pytest.mark.both_kernels
+def test_what_is_handed_out_again_or_dropped_counts_as_often_as_a_loop_got_it(
+    bootstrap: str, new_topic: NewTopic, new_name: NewName
+) -> None:
+    topic = new_topic(partitions=1)
+    partition = TopicPartition(topic, 0)
+    with Producer(bootstrap) as producer:
+        producer.send_many(topic, [b"%d" % number for number in range(100)])
+    with connector(bootstrap, new_name()) as reader:
+        stream = reader.stream(topic)
+        got = list(islice(stream, 10))
+        stream.redeliver()
+        got += islice(stream, 5)
+        got += next(stream.batches(20))
+        stream.redeliver()
+        got += next(stream.batches(30))
+        stream.seek(partition, 90)
+        got += islice(stream, 4)
+        found = reader.metrics()
+        assert [message.offset for message in got[-4:]] == [90, 91, 92, 93]
+        assert found.partitions[partition].consumed.records == found.consumed.records == len(got)
+        assert (found.partitions[partition].position, found.lag) == (94, 6)

@@ -150,6 +150,8 @@ def test_the_time_of_handlers_and_failed_records_are_counted(
     meters.force_flush()
     found = collector.values("messaging.process.duration", DESTINATION, ERROR_TYPE)
     assert found == {(topic, None): 1, (topic, "KeyError"): 1}
+    sent = collector.values("messaging.client.operation.duration", DESTINATION, PARTITION, ERROR_TYPE)
+    assert sent == {(topic, "0", None): 1, (topic, None, "TypeError"): 1}
     failed = [span for span in collector.spans if span.name.startswith("send ") and span.status.code]
     assert attributes_of(failed[0])[ERROR_TYPE] == "TypeError"
 
