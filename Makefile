@@ -11,6 +11,7 @@ MUTANTS ?=
 FAULTS ?= 100
 EXAMPLES ?= 200
 KILLS ?= 50
+EVENTS ?= 200
 SEED ?=
 PYTEST := $(BIN)/python -m pytest
 # Tests that share a server run on the same worker (tests/run/groups.py). Tests mostly wait, so that three
@@ -22,7 +23,7 @@ KERNEL := kernel_build.py pyklient/kernel/_kernel.pyx $(wildcard pyklient/kernel
 MODULES = git ls-files '*.py' '*.pyx' '*.pxd' '*.pxi'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark generated fetch test test-fast test-long test-brokers test-python-kernel test-containers fuzz faults chaos-handlers bench-handlers chaos-spark chaos-load memory-spark model mutants prose lint bench bench-spark clean
+.PHONY: help demo demo-spark generated fetch test test-fast test-long test-brokers test-python-kernel test-containers fuzz faults chaos-groups chaos-handlers bench-handlers chaos-spark chaos-load memory-spark model mutants prose lint bench bench-spark clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 22
@@ -100,6 +101,9 @@ bench-handlers: $(VENV)/.dev ## messages per second of handlers that run in para
 
 model: $(VENV)/.dev fetch ## 200 random sequences of what a program may do with a stream, on two brokers; EXAMPLES=50 SEED=7
 	PYKLIENT_MODEL_EXAMPLES=$(EXAMPLES) $(PYTEST) tests/system/test_stream_model.py --broker reference --broker kafka-4.3.1 -o timeout=3600 $(if $(SEED),--seed $(SEED))
+
+chaos-groups: $(VENV)/.dev ## two hundred events in a group of twenty members, eager and cooperative, nothing skipped; EVENTS=20 SEED=7
+	$(BIN)/python -m tools.group_chaos --events $(EVENTS) $(if $(SEED),--seed $(SEED))
 
 chaos-spark: $(VENV)/.dev ## fifty kills under Spark jobs, nothing lost; CHAOS="--kills 10 --seed 7"
 	$(BIN)/python -m tools.spark.chaos $(CHAOS)
