@@ -20,7 +20,7 @@ from tools.group_chaos.hand_outs import HandOut, HandOuts, OffsetsWatch
 __all__ = ["Chaos", "Size"]
 
 _ROOT: Final = Path(__file__).parents[2]
-_PATIENCE: Final = 40.0
+_PATIENCE: Final = 120.0
 
 
 class Size(NamedTuple):
@@ -139,7 +139,7 @@ class Chaos:
         self.figures: dict[str, float] = {}
         """What was measured: names and numbers."""
         self._events: dict[str, tuple[int, Callable[[], None]]] = {
-            "join": (6, self._join),
+            "join": (9, self._join),
             "leave": (3, self._leave),
             "kill": (3, self._kill),
             "stop": (3, self._stop),
@@ -171,6 +171,9 @@ class Chaos:
                 time.sleep(self._chance.uniform(*self._size.between))
             for timer in self._timers:
                 timer.join()
+            self._await_flow()
+            while len(self._members) < self._size.members:
+                self._join()
             self._await_flow()
             self._measure()
             counts = self._flow.stop()

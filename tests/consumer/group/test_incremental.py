@@ -4,10 +4,14 @@ import threading
 from itertools import islice
 from typing import Any
 
+import pytest
+
 from pyklient.consumer.consumer_connector import ConsumerConnector
+from pyklient.consumer.group.classic.classic_membership import ClassicMembership
 from tests.consumer.feed import Feed, wait_for
 from tests.consumer.group.test_groups import Listener, held
 from tests.consumer.group.test_groups import connect as connect_to_group
+from tests.consumer.group.test_rebalance_listener import Calls
 from tests.consumer.group.test_rebalances import Holder
 
 
@@ -104,3 +108,22 @@ def test_a_member_that_its_group_removed_loses_what_it_kept_and_reads_on_from_th
         feed.remove(group, before.member_id)
         wait_for(lambda: connector._membership.identity.member_id not in ("", before.member_id), "a new name")
         assert next(loop).value == b"b"
+
+
+def test_a_member_whose_process_was_stopped_for_longer_than_its_session_gives_its_partitions_up_at_once(
+    feed: Feed, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic, group, listener = feed.topic(1, "a", "b"), feed.name(), Calls()
+    with connect(feed, group, enable_auto_commit=False) as connector:
+        connector.set_rebalance_listener(listener)
+        loop = iter(connector.stream(topic))
+        assert next(loop).value == b"a"
+        membership = connector._membership
+        assert isinstance(membership, ClassicMembership)
+        before = membership.identity
+        membership._loop._heartbeats._ran_at -= 10  # as if the thread had not run since then
+        wait_for(lambda: membership.identity.generation > before.generation, "to join again")
+        assert next(loop).value == b"a", "nothing was committed"
+        assert membership.identity.member_id == before.member_id, "the group still knew it"
+    assert ("lost", {0}) in listener.told
+    assert "this process did not run for 10." in caplog.text

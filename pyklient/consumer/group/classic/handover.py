@@ -19,6 +19,7 @@ from pyklient.consumer.group.classic.member import Member
 from pyklient.consumer.group.classic.states import Event
 from pyklient.consumer.group.rebalance_thread import RebalanceThread
 from pyklient.consumer.owned_partitions import MemberIdentity
+from pyklient.error_codes import ErrorCode
 from pyklient.errors import KafkaError
 from pyklient.net.dialogue_player import DialoguePlayer
 from pyklient.topic_partition import TopicPartition
@@ -122,10 +123,26 @@ class Handover:
     def send_heartbeat(self) -> Event | None:
         """Send one heartbeat, and tell the handler if the group has removed the member. Return the event that
         follows, or None."""
-        event = self._heartbeats.send()
+        event = self.event_after_sleep() or self._heartbeats.send() or self.event_after_sleep()
         if event is Event.LOST:
             self.handler.lost(self._owned)
         return event
+
+    def event_after_sleep(self) -> Event | None:
+        """Return Event.LOST if the process did not run for so long that the group has removed the member.
+
+        Otherwise return None. The member keeps its id: if the group still knows it, it is no newcomer.
+        """
+        if not self._heartbeats.slept_too_long():
+            return None
+        self.handler.lost(self._owned)
+        self._member.forget(ErrorCode.ILLEGAL_GENERATION)
+        return Event.LOST
+
+    def give_up(self) -> None:
+        """Stop reading all partitions at once, because the group has removed the member while it joined."""
+        self.handler.lost(self._owned)
+        self._revoke(self._owned, 0.0)
 
     def _revoke(
         self,

@@ -15,6 +15,9 @@ __all__ = ["Heartbeats"]
 
 log = logging.getLogger("pyklient.consumer")
 
+_LONGEST_DELAY = 0.5
+"""The seconds by which this thread may be late on a busy machine."""
+
 
 class Heartbeats:
     """The heartbeats of *member*. Only the group thread uses this object."""
@@ -32,12 +35,29 @@ class Heartbeats:
         self._timeout = min(config.session_timeout_ms, config.request_timeout_ms) / 1000
         self.interval = config.heartbeat_interval_ms / 1000
         """The seconds between two heartbeats."""
-        self.due_at = time.monotonic()
+        self.due_at = self._ran_at = time.monotonic()
         """The time of the next heartbeat."""
 
     def postpone(self) -> None:
         """Make the next heartbeat due one interval from now."""
-        self.due_at = time.monotonic() + self.interval
+        self._ran_at = time.monotonic()
+        self.due_at = self._ran_at + self.interval
+
+    def slept_too_long(self) -> bool:
+        """Return True if this thread has not run for longer than a session lasts, so that the group must have
+        removed the member. That happens if the process was stopped, or the machine was suspended."""
+        before, self._ran_at = self._ran_at, time.monotonic()
+        slept = self._ran_at - before
+        if slept <= self._member.session_timeout_ms / 1000 + _LONGEST_DELAY:
+            return False
+        log.warning(
+            "group %s: this process did not run for %.1f s, which is longer than session_timeout_ms=%d, so "
+            "other members have its partitions now; it gives them up and joins again",
+            self._member.group_id,
+            slept,
+            self._member.session_timeout_ms,
+        )
+        return True
 
     def send(self) -> Event | None:
         """Send one heartbeat. Return the event that follows from the response, or None if nothing has

@@ -38,13 +38,16 @@ _SESSION_TIMEOUT_BEFORE_0_10_1_MS = 30_000
 _ANSWER_MARGIN = 5.0  # Java's: the coordinator answers at its rebalance time-out, not before
 
 
-def join(member: Member, reason: str) -> Dialogue[list[TopicPartition]]:
+def join(member: Member, reason: str) -> Dialogue[list[TopicPartition] | None]:
     """Take part in the next generation of the group, and return the partitions that *member* gets in it.
+
+    Return None if the member has kept partitions, and the group has removed it: the partitions are lost.
 
     Try again after every failure that may pass. After other failures, raise the broker's error: the group
     does not accept the member, uses other assignors, or another process has taken over the
     ``group_instance_id``.
     """
+    kept = bool(member.owned)
     while True:
         try:
             joined = yield from _join(member, reason)
@@ -62,6 +65,8 @@ def join(member: Member, reason: str) -> Dialogue[list[TopicPartition]]:
             yield Pause(because=error)
         if member.state is State.SYNCING:
             member.on(Event.REJOIN)
+        if kept and not member.owned:
+            return None
 
 
 def _join(member: Member, reason: str) -> Dialogue[JoinGroupResponse | None]:

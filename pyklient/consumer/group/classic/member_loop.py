@@ -131,6 +131,9 @@ class MemberLoop:
             self._joining.failed(error, "this member joins again")
             return
         self._joining.ended()
+        if partitions is None:
+            self.handover.give_up()
+            return
         self.handover.pending = partitions
         asks_for = member.selection.subscription.asks_for
         self.handover.handler.watch(None if asks_for is None else asks_for | (member.watched or {}).keys())
@@ -168,6 +171,9 @@ class MemberLoop:
         if self._dialogues.closing:
             self._cause = "the client closes"
             self._member.on(Event.CLOSE)
+            return
+        if (event := self.handover.event_after_sleep()) is not None:
+            self._rebalance(event)
             return
         handler.commit_if_due(now)
         if self._member.selection.update(self._client.metadata) != self._subscribed:
