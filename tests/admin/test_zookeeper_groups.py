@@ -226,8 +226,9 @@ def test_brokers_add_offsets_in_kafka_and_the_ends_of_logs(broker: Broker, new_n
         four: ZooKeeperPartitionProgress(None, 7, error=f"topic {topic} has no partition 4"),
         gone: ZooKeeperPartitionProgress(None, 4, error=f"there is no topic {gone.topic}"),
     }
-    assert [each.committed for each in found.partitions.values()] == [3, 2, 0, None, 7, 4]
-    assert [each.lag for each in found.partitions.values()] == [2, 3, 0, 0, None, None]
+    progress = [found.partitions[each] for each in (zero, one, two, three, four, gone)]
+    assert [each.committed for each in progress] == [3, 2, 0, None, 7, 4]
+    assert [each.lag for each in progress] == [2, 3, 0, 0, None, None]
     assert [each.assignment for each in found.members] == [(zero,), (one,)]
     assert (found.state, found.errors) == ("Stable", ("of no partition",))
     nodes.kafka_stores_offsets = False
