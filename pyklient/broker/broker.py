@@ -93,6 +93,7 @@ class Broker:
         self._server: SocketServer | None = None
         self._stop: asyncio.Event | None = None
         self._stopped = threading.Event()
+        self._failure: BaseException | None = None
         self._forked = False
 
     @property
@@ -128,6 +129,7 @@ class Broker:
             listener.close()
             raise
         self._stopped.clear()
+        self._failure = None
         self._port = listener.getsockname()[1]
         started: Future[None] = Future()
         self._thread = threading.Thread(
@@ -158,8 +160,15 @@ class Broker:
         self._call(self._create_topic(name, partitions, texts))
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the broker is closed. Return False if it is still open after *timeout* seconds."""
-        return self._stopped.wait(timeout)
+        """Wait until the broker is closed. Return False if it is still open after *timeout* seconds.
+
+        If the broker has stopped by itself because of an error, raises this error. A broker that is
+        registered in ZooKeeper stops so if it cannot be registered again after its session has expired.
+        """
+        stopped = self._stopped.wait(timeout)
+        if stopped and self._failure is not None:
+            raise self._failure
+        return stopped
 
     def close(self) -> None:
         """Close all connections and files, and remove the data directory if it is temporary.
@@ -197,6 +206,10 @@ class Broker:
     def _node(self) -> NodeState:
         if self._forked:
             raise ForkError("this broker runs in the parent process; read bootstrap_servers before the fork")
+        if self._failure is not None:
+            raise ClosedError(
+                f"the broker has stopped because of an error: {self._failure}; close it, and start it again"
+            ) from self._failure
         if self._server is None:
             raise ClosedError("the broker is not running; use it in a with block, or call start()")
         return self._server.node
@@ -238,7 +251,7 @@ class Broker:
             node = self._open_node(data, self._loop, found)
         except BaseException as error:
             if registration is not None:
-                registration.close()
+                await registration.close()
             started.set_exception(error)
             return
         try:
@@ -246,7 +259,7 @@ class Broker:
         except OSError as error:
             node.close(record_clean_shutdown=not data.temporary)
             if registration is not None:
-                registration.close()
+                await registration.close()
             started.set_exception(_cannot_listen(self._host, self._port, error))
             return
         server = self._server = SocketServer(node, listener)
@@ -256,6 +269,8 @@ class Broker:
             if registration is not None:
                 await _begin(registration, node)
                 tasks.append(self._loop.create_task(registration.follow()))
+            for task in tasks:
+                task.add_done_callback(self._task_ended)
             started.set_result(None)
             await self._stop.wait()
         except BaseException as error:
@@ -267,9 +282,18 @@ class Broker:
             for task in tasks:
                 task.cancel()
             if registration is not None:
-                registration.close()
+                await registration.close()
             await server.close()
             node.close(record_clean_shutdown=not data.temporary)
+
+    def _task_ended(self, task: "asyncio.Task[None]") -> None:
+        """Stop the broker if *task* has failed, because the task would be missing without a trace."""
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        assert self._stop is not None
+        log.error("%r stops because of an error: %s", self, error, exc_info=error)
+        self._failure = error
+        self._stop.set()
 
     def _open_node(
         self, data: DataDirectory, loop: asyncio.AbstractEventLoop, found: "FoundCluster | None"

@@ -6,6 +6,7 @@ has expired.
 
 import asyncio
 import logging
+import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final, TypeVar
@@ -18,6 +19,7 @@ from pyklient.broker.registration.entries import (
     mirror_topics,
 )
 from pyklient.errors import ClosedError, KafkaError
+from pyklient.outage import Outage
 from pyklient.registry import paths
 from pyklient.registry.broker_nodes import BrokerEndpoint, BrokerNode
 from pyklient.registry.node_content import now_ms
@@ -34,7 +36,8 @@ log = logging.getLogger("pyklient.broker")
 
 _START_SECONDS: Final = 30.0
 _REQUEST_SECONDS: Final = 5.0
-_PAUSE: Final = 1.0
+_FIRST_PAUSE: Final = 0.5
+_LONGEST_PAUSE: Final = 10.0
 _MARGIN: Final = 2.0
 
 
@@ -60,6 +63,7 @@ class Registration:
         self._wanted: Mapping[str, TopicEntry] = {}
         self._broker: BrokerNode | None = None
         self._cluster_id = ""
+        self._outage = Outage(log, "this broker's entries in ZooKeeper", "registration_outage")
         self._session.add_listener(self._on_session_event)
 
     async def find_cluster(self, broker_id: int) -> FoundCluster:
@@ -88,9 +92,13 @@ class Registration:
         self._due.set()
 
     async def follow(self) -> None:
-        """Write each change of the topics, and all entries again after the session has expired. Runs until it
-        is cancelled."""
+        """Write each change of the topics, and all entries again after the session has expired.
+
+        Runs until it is cancelled. Tries again after an error that is retriable, and raises any other error,
+        such as ConfigurationError if another broker has got the id of this broker meanwhile.
+        """
         assert self._broker is not None
+        pause = _FIRST_PAUSE
         while True:
             await self._due.wait()
             self._due.clear()
@@ -106,14 +114,16 @@ class Registration:
             except ClosedError:
                 return
             except KafkaError as error:
-                log.warning(
-                    "this broker's entries in ZooKeeper could not be written; trying again: %s",
-                    error,
-                )
+                if not error.retriable:
+                    raise
+                self._outage.failed(error, "trying to write them again")
                 self._expired |= expired
                 self._due.set()
-                await asyncio.sleep(_PAUSE)
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, _LONGEST_PAUSE)
             else:
+                self._outage.ended()
+                pause = _FIRST_PAUSE
                 self._written = wanted
                 if expired:
                     log.info("this broker is registered in ZooKeeper again, in a new session")
@@ -122,9 +132,23 @@ class Registration:
         """Run *dialogue* in another thread, for at most *timeout* seconds, and return its result."""
         return await asyncio.to_thread(self._session.play, dialogue, timeout)
 
-    def close(self) -> None:
-        """End the session with ZooKeeper, which removes the broker's own node."""
-        self._session.close()
+    async def close(self) -> None:
+        """End the session with ZooKeeper, which removes the broker's own node.
+
+        The broker serves its clients meanwhile. If ZooKeeper does not answer, that takes as long as the
+        time-out of the session, and a second.
+        """
+        closed = asyncio.Event()
+
+        def end_session() -> None:
+            try:
+                self._session.close()
+            finally:
+                self._loop.call_soon_threadsafe(closed.set)
+
+        # Executors accept no work at the end of the process, when a broker that is still open is closed.
+        threading.Thread(target=end_session, name="pyklient-broker-registration-close", daemon=True).start()
+        await closed.wait()
 
     def abandon(self) -> None:
         """Close the socket of the session in a child process after a fork."""

@@ -15,7 +15,7 @@ from kazoo.client import KazooClient
 from pyklient import Admin, ConsumerConnector, Producer, read
 from pyklient.broker import Broker
 from pyklient.error_codes import ErrorCode
-from pyklient.errors import ConfigurationError, RegistryConnectionError, RegistryError
+from pyklient.errors import ClosedError, ConfigurationError, RegistryConnectionError, RegistryError
 from pyklient.protocol.messages import (
     OffsetCommitRequest,
     OffsetCommitResponse,
@@ -195,6 +195,56 @@ def test_a_broker_is_registered_again_after_its_session_has_expired(
         assert zookeeper.get("/brokers/ids/1")[1].owner_session_id != session
         appears(zookeeper, "/brokers/topics/meanwhile/partitions/0/state")
         wait_until(lambda: zookeeper.get("/controller_epoch")[0] == b"2", 20, "a second controller epoch")
+
+
+def test_a_broker_stops_if_another_one_has_its_id_when_its_session_has_expired(
+    zookeeper_kafka: ZooKeeperKafka,
+    address: str,
+    zookeeper: KazooClient,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    hosts, slash, chroot = address.partition("/")
+    other = BrokerNode(1, (BrokerEndpoint("PLAINTEXT", "PLAINTEXT", "elsewhere", 9092),))
+    with (
+        StallingProxy(hosts) as proxy,
+        Broker(zookeeper=f"{proxy.address}{slash}{chroot}", zookeeper_session_timeout_ms=2000) as broker,
+    ):
+        port = broker.port
+        proxy.stall()
+        zookeeper_kafka.zookeeper.wait_gone(f"/{chroot}/brokers/ids/1")
+        zookeeper.create("/brokers/ids/1", broker_content(other), ephemeral=True)
+        proxy.resume()
+        taken = "the node /brokers/ids/1 of another broker that runs"
+        with pytest.raises(ConfigurationError, match=taken):
+            broker.wait(20)
+        with pytest.raises(ClosedError, match=f"has stopped because of an error: .*{taken}"):
+            broker.create_topic("t")
+    assert f"<Broker 127.0.0.1:{port}> stops because of an error: ZooKeeper has {taken}" in caplog.text
+    assert parse_broker(1, zookeeper.get("/brokers/ids/1")[0]) == other
+
+
+def test_a_broker_serves_its_clients_while_zookeeper_does_not_answer_the_end_of_the_session(
+    address: str,
+) -> None:
+    def ends_session() -> bool:
+        return any(each.name == "pyklient-zookeeper-stop" for each in threading.enumerate())
+
+    hosts, slash, chroot = address.partition("/")
+    with (
+        StallingProxy(hosts) as proxy,
+        Broker(zookeeper=f"{proxy.address}{slash}{chroot}", zookeeper_session_timeout_ms=6000) as broker,
+        WireClient(broker) as client,
+    ):
+        broker.create_topic("t")
+        proxy.stall()
+        closing = threading.Thread(target=broker.close)
+        closing.start()
+        wait_until(ends_session, 10, "the end of the session")
+        assert client.offset_at("t", 0, -1)[0] == 0
+        assert ends_session()
+        proxy.resume()
+        closing.join(20)
+        assert not closing.is_alive()
 
 
 def test_clients_follow_a_broker_that_moves_to_another_address(address: str, tmp_path: Path) -> None:
