@@ -134,6 +134,6 @@ MUTANTS: Final = (
         "pyklient/consumer/group/classic/classic_membership.py",
         "if (registry := self._client.registry) is not None:",
         "if (registry := self._client.registry) is not None and False:",
-        ("tests/consumer/group/test_change_of_coordination.py",),
+        ("tests/consumer/group/test_members_in_zookeeper.py",),
     ),
 )

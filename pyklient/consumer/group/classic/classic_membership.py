@@ -8,10 +8,10 @@ from contextlib import suppress
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
 from pyklient.consumer.group.assignors.offered_assignors import offered_assignors
-from pyklient.consumer.group.change_of_coordination import wait_until_left
 from pyklient.consumer.group.classic.member import Member
 from pyklient.consumer.group.classic.member_loop import MemberLoop
 from pyklient.consumer.group.classic.states import State
+from pyklient.consumer.group.members_in_zookeeper import wait_for_members_in_zookeeper
 from pyklient.consumer.group.subscription import Subscription
 from pyklient.consumer.group_coordinator_client import GroupCoordinatorClient
 from pyklient.consumer.owned_partitions import MemberIdentity
@@ -60,7 +60,7 @@ class ClassicMembership:
         members that ZooKeeper coordinates.
         """
         if (registry := self._client.registry) is not None:
-            wait_until_left(
+            wait_for_members_in_zookeeper(
                 registry, self._member.group_id, self._first_contact_timeout, self._zookeeper_timeout
             )
         self._member.subscribe(subscription)

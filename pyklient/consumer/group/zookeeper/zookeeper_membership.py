@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pyklient.config import ConsumerConfig
 from pyklient.config.assignment_strategy import parse_strategy
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
+from pyklient.consumer.group.members_in_kafka import wait_for_members_in_kafka
 from pyklient.consumer.group.subscription import Subscription
 from pyklient.consumer.group.zookeeper.fenced_offset_store import FencedOffsetStore
-from pyklient.consumer.group.zookeeper.members_in_kafka import wait_until_left
 from pyklient.consumer.group.zookeeper.thread_ids import new_consumer_id
 from pyklient.consumer.group.zookeeper.zookeeper_member import ZooKeeperMember
 from pyklient.consumer.group.zookeeper.zookeeper_member_loop import ZooKeeperMemberLoop
@@ -54,7 +54,9 @@ class ZooKeeperMembership:
     def start(self, subscription: Subscription, handler: AssignmentHandler) -> None:
         """Subscribe, and return when the first rebalance has assigned partitions. Raise an error if that
         fails. Waits first for members of the group that Kafka coordinates."""
-        wait_until_left(self._client, self._member.group_id, subscription, self._other_members_timeout)
+        wait_for_members_in_kafka(
+            self._client, self._member.group_id, subscription, self._other_members_timeout
+        )
         self._member.subscription = subscription
         self._loop.handler = handler
         self._registry.add_listener(self._loop.session_changed)

@@ -1,20 +1,19 @@
 """The wait of a member that ZooKeeper coordinates for members of the same group that Kafka coordinates.
 
-If both kinds of members read at the same time, each partition is read twice. So a member that ZooKeeper
-coordinates joins after the last member that Kafka coordinates, and that reads the same topics, has left.
+It waits only for members that read the same topics.
 """
 
 import logging
 from functools import partial
 from typing import Final
 
+from pyklient.consumer.group.end_of_members import await_end_of_members
 from pyklient.consumer.group.subscription import Subscription
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import (
     ClosedError,
     ForkError,
     KafkaError,
-    KafkaTimeoutError,
     ProtocolError,
     UnsupportedVersionError,
     broker_error,
@@ -29,25 +28,27 @@ from pyklient.protocol.messages import (
     DescribeGroupsResponse,
 )
 
-__all__ = ["await_end_of_members", "members_in_kafka", "wait_until_left"]
+__all__ = ["wait_for_members_in_kafka"]
 
 log = logging.getLogger("pyklient.consumer")
 
-_BETWEEN_LOOKS: Final = 0.2
-_NAMED: Final = 5
 _FIRST_LOOK_SECONDS: Final = 5.0
 _OFFSETS_TOPIC: Final = "__consumer_offsets"
 
 
-def wait_until_left(client: NetworkClient, group_id: str, subscription: Subscription, timeout: float) -> None:
+def wait_for_members_in_kafka(
+    client: NetworkClient, group_id: str, subscription: Subscription, timeout: float
+) -> None:
     """Return when group *group_id* has no members that Kafka coordinates and that read a topic of
     *subscription*. Raise KafkaTimeoutError after *timeout* seconds.
 
-    If the brokers do not answer whether the group has such members, logs a warning and returns, because a
-    group in ZooKeeper works without a group coordinator.
+    The coordinator removes a member that was killed when its session time-out is over. If the brokers do not
+    answer whether the group has such members, logs a warning and returns, because a group in ZooKeeper works
+    without a group coordinator.
     """
+    look = partial(_members_in_kafka, group_id, subscription)
     try:
-        members = client.play(members_in_kafka(group_id, subscription), min(timeout, _FIRST_LOOK_SECONDS))
+        members = client.play(look(), min(timeout, _FIRST_LOOK_SECONDS))
     except (ClosedError, ForkError):
         raise
     except UnsupportedVersionError:  # brokers before Kafka 0.9 coordinate no groups
@@ -62,36 +63,12 @@ def wait_until_left(client: NetworkClient, group_id: str, subscription: Subscrip
         return
     if members:
         client.play(
-            await_end_of_members(group_id, subscription, members, timeout), timeout + _FIRST_LOOK_SECONDS
+            await_end_of_members(group_id, "kafka", members, look, Pause, timeout),
+            timeout + _FIRST_LOOK_SECONDS,
         )
 
 
-def await_end_of_members(
-    group_id: str, subscription: Subscription, members: list[str], timeout: float
-) -> Dialogue[None]:
-    """Look at the group again and again, until it has none of the members that ``members_in_kafka`` returns.
-    *members* are those of the first look.
-
-    The coordinator removes a member that was killed when its session time-out is over. If there are still
-    members after *timeout* seconds, raises KafkaTimeoutError, which names them.
-    """
-    log.info(
-        "group %s: waiting for members with coordination='kafka' to leave: %s", group_id, _names(members)
-    )
-    waited = 0.0
-    while members:
-        if waited >= timeout:
-            raise KafkaTimeoutError(
-                f"group {group_id} still has members with coordination='kafka' after {timeout:.3g} s: "
-                f"{_names(members)}. A member with coordination='zookeeper' would read the same partitions "
-                "at the same time. Stop the other members, or increase default_api_timeout_ms to wait longer"
-            )
-        yield Pause(_BETWEEN_LOOKS)
-        waited += _BETWEEN_LOOKS
-        members = yield from members_in_kafka(group_id, subscription)
-
-
-def members_in_kafka(group_id: str, subscription: Subscription) -> Dialogue[list[str]]:
+def _members_in_kafka(group_id: str, subscription: Subscription) -> Dialogue[list[str]]:
     """Return the ids of the members of *group_id* that Kafka coordinates and that read a topic of
     *subscription*. A member whose topics are not known yet counts too."""
     return (yield from retried(partial(_look, group_id, subscription)))
@@ -123,7 +100,3 @@ def _may_read(metadata: bytes, subscription: Subscription) -> bool:
     except ProtocolError:  # while a group rebalances, brokers do not tell what its members read
         return True
     return any(map(subscription.selects, topics))
-
-
-def _names(members: list[str]) -> str:
-    return ", ".join(members[:_NAMED]) + (" …" if len(members) > _NAMED else "")

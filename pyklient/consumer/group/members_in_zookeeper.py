@@ -1,0 +1,34 @@
+"""The wait of a member of a Kafka group for members of the same group that ZooKeeper still coordinates."""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pyklient.consumer.group.end_of_members import await_end_of_members
+from pyklient.registry import paths
+from pyklient.registry.requests import Children, Pause, RegistryDialogue
+
+if TYPE_CHECKING:
+    from pyklient.registry.zookeeper import ZooKeeper
+
+__all__ = ["wait_for_members_in_zookeeper"]
+
+
+def wait_for_members_in_zookeeper(
+    registry: "ZooKeeper", group_id: str, timeout: float, connection_timeout: float
+) -> None:
+    """Return when group *group_id* has no members in ZooKeeper. Raise KafkaTimeoutError after *timeout*
+    seconds.
+
+    The node of a member that was killed is deleted when its session ends. Raises RegistryConnectionError if
+    ZooKeeper, which knows the members, cannot be reached within *connection_timeout* seconds.
+    """
+    look = partial(_members_in_zookeeper, group_id)
+    if members := registry.play(look(), min(timeout, connection_timeout)):
+        registry.play(
+            await_end_of_members(group_id, "zookeeper", members, look, Pause, timeout),
+            timeout + connection_timeout,
+        )
+
+
+def _members_in_zookeeper(group_id: str) -> RegistryDialogue[list[str]]:
+    return (yield Children(paths.consumer_ids(group_id))) or []
