@@ -80,16 +80,22 @@ def renew_member(member: ZooKeeperMember) -> RegistryDialogue[bool]:
     """Delete the node of *member* and create it again, because its subscription has changed.
 
     Other members are told when a node is created or deleted, but not when its content changes. Return False
-    if another session has a node of the same name.
+    and change nothing if another session has a node of the same name.
     """
-    yield Delete(paths.consumer(member.group_id, member.consumer_id))
+    path = paths.consumer(member.group_id, member.consumer_id)
+    node = yield Read(path)
+    if node is not None:
+        if not node.mine:
+            return False
+        yield Delete(path)
     return (yield from add_member(member))
 
 
 def read_group(member: ZooKeeperMember) -> RegistryDialogue[GroupView]:
     """Read the group of *member*: its members, their topics, the partitions of these topics, and the brokers.
 
-    The member is then told of the next change of any of these. Topics that do not exist are logged.
+    The member is then told of the next change of any of these. Topics that do not exist are logged. Raises
+    RegistryError if another session has a node of the member's name.
     """
     brokers, members = yield from all_answers(
         [Children(paths.BROKER_IDS, watch=True), Children(paths.consumer_ids(member.group_id), watch=True)]
@@ -101,7 +107,8 @@ def read_group(member: ZooKeeperMember) -> RegistryDialogue[GroupView]:
             member.group_id,
             member.consumer_id,
         )
-        yield from add_member(member)
+        if not (yield from add_member(member)):
+            raise member.name_taken()
         subscriptions[member.consumer_id] = member.subscription
     topics = {topic for each in subscriptions.values() for topic in each.named}
     if any(each.topic_filter is not None for each in subscriptions.values()):
@@ -135,6 +142,8 @@ def _read_subscriptions(
     found: dict[str, Subscription] = {}
     for consumer_id, node in zip(members, nodes, strict=True):
         if node is not None:
+            if consumer_id == member.consumer_id and not node.mine:
+                raise member.name_taken()
             consumer = parse_consumer(group_id, consumer_id, node.content)
             found[consumer_id] = _subscription(member, consumer_id, consumer, node.content)
     return found

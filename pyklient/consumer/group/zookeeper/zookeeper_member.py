@@ -9,6 +9,7 @@ from pyklient.consumer.group.zookeeper.states import TRANSITIONS, Event, State
 from pyklient.consumer.group.zookeeper.thread_ids import ThreadId
 from pyklient.consumer.group.zookeeper.zookeeper_assignors import ZOOKEEPER_ASSIGNORS, AssignToThreads
 from pyklient.consumer.owned_partitions import MemberIdentity
+from pyklient.errors import RegistryError
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["ZooKeeperMember"]
@@ -53,6 +54,13 @@ class ZooKeeperMember:
     def identity(self) -> MemberIdentity:
         """The identity by which this client distinguishes its assignments."""
         return MemberIdentity(self.generation, self.consumer_id)
+
+    def name_taken(self) -> RegistryError:
+        """Return the error for a node of this member's name that another session has."""
+        return RegistryError(
+            f"group {self.group_id} has a member {self.consumer_id} already, in another session with "
+            "ZooKeeper; give each consumer its own consumer_id, or none"
+        )
 
     def on(self, event: Event) -> None:
         """Change the state of the member to the next one for *event*, by the table of states."""

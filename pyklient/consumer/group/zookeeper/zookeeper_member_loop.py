@@ -18,6 +18,7 @@ from typing import TypeVar
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
 from pyklient.consumer.group.zookeeper.attempts import Attempts
+from pyklient.consumer.group.zookeeper.former_session import FormerSession
 from pyklient.consumer.group.zookeeper.owner_nodes import release
 from pyklient.consumer.group.zookeeper.rebalance import (
     add_member,
@@ -48,9 +49,6 @@ _TICK = 1.0
 """The longest time, in seconds, between two checks that do not depend on changes in ZooKeeper, such as for
 topics that the brokers do not allow."""
 _WHILE_TAKEN = 0.2
-_FORMER_SESSION = 2.0
-"""The number of session time-outs for which a member waits for the end of another session that has a node of
-its name. A member that was killed leaves such a node for little more than one time-out."""
 _FOR_IN_HAND = 0.5
 """A fraction of the time during which other members try to get a partition. During this part, a loop may
 finish its message in hand. The remainder is for a commit and for the last attempt of the other members."""
@@ -85,7 +83,7 @@ class ZooKeeperMemberLoop:
         self._expired = False
         self._renew = False
         """True if the node of the member must be written anew, because its subscription has changed."""
-        self._taken_since: float | None = None
+        self._former = FormerSession(member, self._session_timeout)
 
     def close(self) -> None:
         """Make the thread leave the group and end. This acquires no lock and never waits."""
@@ -149,7 +147,7 @@ class ZooKeeperMemberLoop:
         self._expired = False
         try:
             if self._play(add_member(member)):
-                self._taken_since = None
+                self._former.ended()
                 self._begin_rebalance(Event.ADDED)
                 return
         except ClosedError:
@@ -165,13 +163,7 @@ class ZooKeeperMemberLoop:
             )
             self._wait(self._attempts.backoff)
             return
-        now = time.monotonic()
-        self._taken_since = self._taken_since or now
-        if now - self._taken_since > self._session_timeout * _FORMER_SESSION:
-            raise RegistryError(
-                f"group {member.group_id} has a member {member.consumer_id} already, in another session with "
-                "ZooKeeper; give each consumer its own consumer_id, or none"
-            )
+        self._former.seen()
         self._wait(_WHILE_TAKEN)
 
     def _begin_rebalance(self, event: Event) -> None:
@@ -310,15 +302,19 @@ class ZooKeeperMemberLoop:
             self._wait(min(_TICK, self.handler.next_commit_at - time.monotonic()))
 
     def _write_subscription(self) -> None:
-        """Write the node of the member anew. If ZooKeeper does not answer, try again later."""
+        """Write the node of the member anew. If ZooKeeper does not answer, or if another session has a node
+        of the same name, try again later."""
         self._renew, self._changed = False, True
         try:
-            self._play(renew_member(self._member))
+            if self._play(renew_member(self._member)):
+                self._former.ended()
+                return
+            self._former.seen()
         except KafkaError as error:
             if not error.retriable:
                 raise
-            self._renew = True
-            self._wait(self._attempts.backoff)
+        self._renew = True
+        self._wait(self._attempts.backoff)
 
     def _lose_session(self) -> None:
         """Drop all partitions without a commit, because other members may read them already."""

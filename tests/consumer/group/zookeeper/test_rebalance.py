@@ -18,7 +18,7 @@ from pyklient.consumer.group.zookeeper.rebalance import (
 from pyklient.consumer.group.zookeeper.thread_ids import ThreadId
 from pyklient.consumer.group.zookeeper.zookeeper_member import ZooKeeperMember
 from pyklient.consumer.topic_filter import Whitelist
-from pyklient.errors import NodeContentError
+from pyklient.errors import NodeContentError, RegistryError
 from pyklient.registry.requests import Children, Create, Delete, Read
 from tests.consumer.group.zookeeper.nodes import Nodes
 from tests.run.seed import dice
@@ -85,8 +85,27 @@ def test_a_changed_subscription_deletes_the_node_and_creates_it() -> None:
     us.subscription = Subscription({"u": 3})
     nodes.asked.clear()
     assert nodes.play(renew_member(us))
-    assert [type(each) for each in nodes.asked] == [Delete, Create]
+    assert [type(each) for each in nodes.asked] == [Read, Delete, Create]
     assert json.loads(nodes.found["/consumers/g/ids/g_a"][0])["subscription"] == {"u": 3}
+    nodes.expire("mine")
+    assert nodes.play(renew_member(us))
+
+
+def test_a_node_of_that_name_in_another_session_is_neither_deleted_nor_taken_for_the_own_one() -> None:
+    nodes, us = cluster(t=1), member()
+    nodes.play(add_member(member(u=1)), "other")
+    before = dict(nodes.found)
+    assert not nodes.play(renew_member(us))
+    with pytest.raises(RegistryError, match="group g has a member g_a already, in another session"):
+        nodes.play(read_group(us))
+    del nodes.found["/consumers/g/ids/g_a"]
+    steps = nodes.steps(read_group(us), "mine")
+    while not any(each == Children("/consumers/g/ids", watch=True) for each in nodes.asked[-1:]):
+        next(steps)
+    nodes.found = dict(before)  # the other session creates the node before this one
+    with pytest.raises(RegistryError, match="group g has a member g_a already, in another session"):
+        list(steps)
+    assert nodes.found == before
 
 
 def test_row_19_two_members_own_one_partition_each() -> None:
@@ -237,8 +256,10 @@ def until_stable(nodes: Nodes, us: ZooKeeperMember) -> Iterator[None]:
         us.owned = (yield from nodes.steps(rebalance(us), us.consumer_id)) or {}
         looked = -1
         while us.owned:
-            if looked != (looked := nodes.changes) and nodes.play(read_group(us)).assigned_to(us) != us.owned:
-                break
+            if looked != (looked := nodes.changes):
+                group = nodes.play(read_group(us), us.consumer_id)
+                if group.assigned_to(us) != us.owned:
+                    break
             yield
 
 
@@ -251,7 +272,7 @@ def test_members_that_rebalance_at_the_same_time_end_with_each_partition_owned_o
         running = [until_stable(nodes, us) for us in members]
         for _ in range(4000):
             next(chance.choice(running))
-        group = nodes.play(read_group(members[0]))
+        group = nodes.play(read_group(members[0]), members[0].consumer_id)
         expected = owned(members[0].assign(group.threads, group.partitions))
         assert len(expected) == sum(map(len, group.partitions.values()))
         assert nodes.owners("g") == expected
