@@ -31,6 +31,7 @@ _METHODS: Final = {
     "Seek in a running consumer": "seek",
     "Pause and resume partitions": "pause",
     "Partitions assigned by hand": "assign",
+    "Handlers in several threads or processes": "parallel",
     "Metrics or statistics": "metrics",
     "Transactions": "begin_transaction",
 }
