@@ -112,7 +112,8 @@ def consume(
         _follow(topics, options, out)
     if max_messages is not None and timeout is not None and out.written < max_messages:
         ending = "because the topics have no more" if to_end else f"and then none for {timeout:g} s"
-        raise click.ClickException(f"only {out.written} of {max_messages} messages arrived, {ending}")
+        arrived = f"{out.written} of {max_messages} messages" if max_messages > 1 else "0 of 1 message"
+        raise click.ClickException(f"only {arrived} arrived, {ending}")
 
 
 def _longest_wait(timeout: float | None, config: ConsumerConfig) -> float | None:

@@ -199,7 +199,7 @@ def _progress() -> "Iterator[Callable[[LoadProgress], None] | None]":
         task = progress.add_task("planning", total=None)
 
         def watch(state: "LoadProgress") -> None:
-            described = f"{state.records:,} records of {state.partitions} partitions: tasks"
+            described = f"records: {state.records:,}; partitions: {state.partitions}; tasks"
             progress.update(task, description=described, total=state.tasks or None, completed=state.done)
 
         yield watch

@@ -55,14 +55,12 @@ class Attempts:
 
     def error(self, member: ZooKeeperMember) -> RebalanceFailedError:
         """Return the error that says why the last attempt of *member* has failed."""
-        which = f"Member {member.consumer_id} of group {member.group_id}"
+        tries = "1 attempt" if self.count == 1 else f"{self.count} attempts"
+        failed = f"Member {member.consumer_id} of group {member.group_id} could not rebalance in {tries}"
         if self.failure is not None:
-            return RebalanceFailedError(
-                f"{which} could not rebalance in {self.count} attempts, the last of which failed: "
-                f"{self.failure}"
-            )
+            return RebalanceFailedError(f"{failed}, the last of which failed: {self.failure}")
         return RebalanceFailedError(
-            f"{which} could not rebalance in {self.count} attempts, because other members have not given "
+            f"{failed}, because other members have not given "
             f"their partitions back: {member.waits_for}. Increase rebalance_max_retries or "
             "rebalance_backoff_ms, so that the attempts take longer than the session time-out of a member "
             "that was killed. If an owner is no member any more, delete its owner nodes in ZooKeeper"
