@@ -23,7 +23,7 @@ KERNEL := kernel_build.py pyklient/kernel/_kernel.pyx $(wildcard pyklient/kernel
 MODULES = git ls-files '*.py' '*.pyx' '*.pxd' '*.pxi'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark generated fetch test test-fast test-long test-brokers test-python-kernel test-containers fuzz faults chaos-groups chaos-handlers bench-handlers chaos-spark chaos-load memory-spark model mutants prose lint bench bench-spark clean
+.PHONY: help demo demo-spark generated fetch test test-fast test-long test-brokers test-python-kernel test-containers fuzz faults faults-zookeeper chaos-groups chaos-handlers bench-handlers chaos-spark chaos-load memory-spark model mutants prose lint bench bench-spark clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 22
@@ -92,6 +92,9 @@ fuzz: $(VENV)/.dev ## ten million mutated inputs to the compiled kernel, under A
 
 faults: $(VENV)/.dev ## a hundred faults under an idempotent producer and under a group, on three real brokers; FAULTS=20 SEED=7
 	$(BIN)/python -m tools.faults --faults $(FAULTS) $(if $(SEED),--seed $(SEED))
+
+faults-zookeeper: $(VENV)/.dev fetch ## sixty faults between ZooKeeper and a group of three, on Kafka 0.8.2.2; SEED=7
+	$(PYTEST) -s tests/system/test_zookeeper_soak.py -m 'long or not long' $(if $(SEED),--seed $(SEED))
 
 chaos-handlers: $(VENV)/.dev ## fifty kills under handlers that run in parallel, on the reference broker and on Kafka; KILLS=10 SEED=7
 	$(BIN)/python -m tools.handlers kills --kills $(KILLS) $(if $(SEED),--seed $(SEED))

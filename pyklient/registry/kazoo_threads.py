@@ -57,15 +57,16 @@ class KazooThreads(SequentialThreadingHandler):
             return f"no address for the name of its host: {self.last_failure.strerror}"
         return str(self.last_failure or "it does not answer")
 
+    def connected(self) -> None:
+        """Record that a server has accepted the session. ``ZooKeeper`` itself warns when it is lost."""
+        self._slow_after = math.inf
+        self.rejected.accepted()
+
     def warn_if_slow(self, server: object) -> None:
         """Warn that there is no connection to *server* yet. Do so once, two seconds after the start."""
         if time.monotonic() > self._slow_after:
             self._slow_after = math.inf
             _log.warning("%s cannot be reached (%s); still trying", server, self.why_not_connected)
-
-    def connected(self) -> None:
-        """Remember that there was a session. ``ZooKeeper`` itself warns when it is lost."""
-        self._slow_after = math.inf
 
     @property
     def runs_here(self) -> bool:

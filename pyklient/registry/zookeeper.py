@@ -252,7 +252,6 @@ class ZooKeeper:
             self._outage.ended()
             self._threads.connected()
             self._suspended = False
-            self._threads.rejected.accepted()
             event = SessionEvent.CONNECTED
         elif state == KazooState.SUSPENDED:
             self._suspended = True

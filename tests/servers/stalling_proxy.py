@@ -66,7 +66,11 @@ class StallingProxy:
                 if self._refusing:
                     client.close()
                     continue
-                server = socket.create_connection(self._target, _TIMEOUT)
+                try:
+                    server = socket.create_connection(self._target, _TIMEOUT)
+                except OSError:  # the server is away at the moment
+                    client.close()
+                    continue
                 self._sockets += [client, server]
                 for source, sink in ((client, server), (server, client)):
                     threading.Thread(target=self._pass_on, args=(source, sink), daemon=True).start()

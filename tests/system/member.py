@@ -12,6 +12,7 @@ import logging
 import os
 import sys
 import threading
+import time
 from typing import Any
 
 from pyklient import CommitError, ConsumerConnector, ConsumerTimeout, KafkaStream
@@ -30,7 +31,8 @@ def handle(connector: ConsumerConnector, number: int, stream: KafkaStream, job: 
     """Read one stream until the group has been left."""
     for count, message in enumerate(stream, 1):
         value = None if message.value is None else message.value.decode()
-        tell(stream=number, partition=message.partition, offset=message.offset, value=value)
+        at = time.monotonic()
+        tell(stream=number, partition=message.partition, offset=message.offset, value=value, at=at)
         if count == job["hold_at"]:
             threading.Event().wait()
         if job["commit_each"]:
