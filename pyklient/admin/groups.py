@@ -1,7 +1,7 @@
 """Dialogues about groups: they list and describe groups, fetch their offsets, and delete groups."""
 
 import logging
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pyklient.admin.descriptions import GroupDescription, GroupListing, MemberDescription
 from pyklient.admin.requests import AdminRequest, ask, coordinator, node, only
@@ -17,11 +17,14 @@ from pyklient.protocol.messages import (
     ListGroupsRequest,
     OffsetFetchRequest,
 )
+from pyklient.protocol.schema import Blob
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 __all__ = ["delete_group", "describe_group", "group_offsets", "list_groups"]
 
 _log = logging.getLogger("pyklient.admin")
+
+_Blob = TypeVar("_Blob", bound=Blob)
 
 _ONE_GROUP: Final = 7
 """The last version of OffsetFetch that asks for a single group. Every broker since 0.10.2 supports this
@@ -134,46 +137,36 @@ def delete_group(group_id: str) -> Dialogue[None]:
 
 
 def _assignment(group_id: str, member: Any) -> tuple[TopicPartition, ...]:
-    """Return the partitions that the group's leader assigned to *member*.
-
-    Return no partitions and log a warning if the bytes of the assignment cannot be parsed.
-    """
-    if not member.member_assignment:
-        return ()
-    try:
-        blob = ConsumerProtocolAssignment.decode_blob(bytes(member.member_assignment))
-    except ProtocolError as error:
-        _log.warning(
-            "group %s: the assignment of member %s is left out, because it cannot be parsed: %s",
-            group_id,
-            member.member_id,
-            error,
-        )
-        return ()
+    """Return the partitions that the group's leader assigned to *member*."""
+    found = _decoded(ConsumerProtocolAssignment, member.member_assignment, "assignment", group_id, member)
     return tuple(
         sorted(
             TopicPartition(topic.topic, number)
-            for topic in blob.assigned_partitions
+            for topic in (() if found is None else found.assigned_partitions)
             for number in topic.partitions
         )
     )
 
 
 def _subscription(group_id: str, member: Any) -> tuple[str, ...]:
-    """Return the topics to which *member* subscribes.
+    """Return the topics to which *member* subscribes."""
+    found = _decoded(ConsumerProtocolSubscription, member.member_metadata, "subscription", group_id, member)
+    return () if found is None else tuple(sorted(found.topics))
 
-    Return no topics and log a warning if the bytes of the subscription cannot be parsed.
-    """
-    if not member.member_metadata:
-        return ()
+
+def _decoded(kind: type[_Blob], content: bytes, what: str, group_id: str, member: Any) -> _Blob | None:
+    """Return the blob in *content*. Return None if there is none, and also, with a warning in the log, if it
+    cannot be parsed. *what* is its name in the warning."""
+    if not content:
+        return None
     try:
-        blob = ConsumerProtocolSubscription.decode_blob(bytes(member.member_metadata))
+        return kind.decode_blob(bytes(content))
     except ProtocolError as error:
         _log.warning(
-            "group %s: the subscription of member %s is left out, because it cannot be parsed: %s",
+            "group %s: the %s of member %s is left out, because it cannot be parsed: %s",
             group_id,
+            what,
             member.member_id,
             error,
         )
-        return ()
-    return tuple(sorted(blob.topics))
+        return None

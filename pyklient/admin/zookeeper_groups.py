@@ -20,6 +20,7 @@ from pyklient.admin.groups import group_offsets
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import NodeContentError, broker_error
 from pyklient.net.dialogue import Dialogue, Refresh
+from pyklient.net.lookups.find_coordinator import OFFSETS_TOPIC
 from pyklient.net.lookups.list_offsets import EARLIEST, LATEST, list_offsets
 from pyklient.net.metadata import Metadata
 from pyklient.registry import paths
@@ -32,10 +33,6 @@ from pyklient.topic_partition import TopicPartition
 __all__ = ["GroupNodes", "delete_group", "describe_group", "read_group", "read_groups"]
 
 _Value = TypeVar("_Value")
-
-_STORED_IN_KAFKA = "__consumer_offsets"
-"""The topic in which brokers store committed offsets. They create it when somebody first asks for a group's
-coordinator."""
 
 
 @dataclass(slots=True)
@@ -79,7 +76,7 @@ def read_group(group_id: str) -> RegistryDialogue[GroupNodes | None]:
         *(topic for each in nodes.members if each.pattern == STATIC for topic in each.subscription),
     }
     yield from _read_topics(nodes, sorted(topics))
-    nodes.kafka_stores_offsets = (yield Read(paths.topic(_STORED_IN_KAFKA))) is not None
+    nodes.kafka_stores_offsets = (yield Read(paths.topic(OFFSETS_TOPIC))) is not None
     return nodes
 
 

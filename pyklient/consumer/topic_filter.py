@@ -8,10 +8,11 @@ from pyklient import argument_checks
 from pyklient.consumer.java_patterns import java_pattern
 from pyklient.consumer.pattern_syntax import PatternError
 from pyklient.errors import ConfigurationError
+from pyklient.net.lookups.find_coordinator import OFFSETS_TOPIC
 
 __all__ = ["INTERNAL_TOPICS", "Blacklist", "TopicFilter", "Whitelist"]
 
-INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+INTERNAL_TOPICS: Final = frozenset({OFFSETS_TOPIC, "__transaction_state", "__share_group_state"})
 """The topics in which brokers keep their own data. Brokers before 0.10 do not say which topics these are."""
 
 _REMEMBERED: Final = 20_000

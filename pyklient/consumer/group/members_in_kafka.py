@@ -19,7 +19,7 @@ from pyklient.errors import (
     broker_error,
 )
 from pyklient.net.dialogue import ANY, Ask, Dialogue, Pause, Refresh, retried
-from pyklient.net.lookups.find_coordinator import find_coordinator
+from pyklient.net.lookups.find_coordinator import OFFSETS_TOPIC, find_coordinator
 from pyklient.net.metadata import Metadata
 from pyklient.net.network_client import NetworkClient
 from pyklient.protocol.messages import (
@@ -33,7 +33,6 @@ __all__ = ["wait_for_members_in_kafka"]
 log = logging.getLogger("pyklient.consumer")
 
 _FIRST_LOOK_SECONDS: Final = 5.0
-_OFFSETS_TOPIC: Final = "__consumer_offsets"
 
 
 def wait_for_members_in_kafka(
@@ -75,11 +74,10 @@ def _members_in_kafka(group_id: str, subscription: Subscription) -> Dialogue[lis
 
 
 def _look(group_id: str, subscription: Subscription) -> Dialogue[list[str]]:
-    metadata: Metadata = yield Refresh((_OFFSETS_TOPIC,), known_ok=True)
-    topic = metadata.topics.get(_OFFSETS_TOPIC)
-    node_id = ANY
+    metadata: Metadata = yield Refresh((OFFSETS_TOPIC,), known_ok=True)
+    topic = metadata.topics.get(OFFSETS_TOPIC)
+    node_id = ANY  # because a search for the coordinator would create the topic
     if topic is not None and topic.error != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-        # Without the topic there is no coordinator, and a broker that is asked for one creates the topic.
         node_id = yield from find_coordinator(group_id)
     response: DescribeGroupsResponse = yield Ask(node_id, DescribeGroupsRequest(groups=[group_id]))
     (group,) = response.groups

@@ -1,13 +1,18 @@
 """Looks up the broker that coordinates a group (FindCoordinator)."""
 
 from functools import partial
+from typing import Final
 
 from pyklient.errors import BrokerConnectionError, broker_error
 from pyklient.net.dialogue import ANY, Ask, Dialogue, Refresh, retried
 from pyklient.net.metadata import Metadata
 from pyklient.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
 
-__all__ = ["find_coordinator"]
+__all__ = ["OFFSETS_TOPIC", "find_coordinator"]
+
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+"""The topic in which brokers store committed offsets. They create it when somebody first asks for the
+coordinator of a group. As long as the topic is missing, no group has members or offsets in Kafka."""
 
 _ONE_KEY = 3
 """The last version of FindCoordinator that asks for one key. Version 4 has another layout, which asks for
