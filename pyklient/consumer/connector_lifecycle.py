@@ -74,6 +74,7 @@ class ConnectorLifecycle:
         if getattr(self, "_closed", True) or self._forked or self.handler is None:
             return
         # The garbage collector may run in any thread, whatever lock that holds: no more than a message.
+        self._commits.background.end()
         let_go = partial(self._fetchers.abandon, self._client.close)
         if not self._membership.abandon(let_go):
             let_go()
@@ -134,9 +135,12 @@ class ConnectorLifecycle:
             if self.handler is not None:
                 left = max(0.0, deadline - time.monotonic())
                 self.handler.close(count_in_hand=count_in_hand, timeout=left)
+                self._commits.background.wait(left / 2)
                 self._membership.leave(max(0.1, deadline - time.monotonic()))
         finally:
             self._client.close()
+            self._commits.background.end()
+            self._commits.background.join(max(0.1, deadline - time.monotonic()))
             self._fetchers.close(max(0.1, deadline - time.monotonic()))
             self._membership.join(max(0.1, deadline - time.monotonic()))
         if self.handler is not None and self.handler.auto_commit:
@@ -145,6 +149,7 @@ class ConnectorLifecycle:
     def _end_later(self, count_in_hand: bool, timeout: float) -> None:
         """Close the connector after its rebalance listener, which has called ``close``, has returned."""
         client, gone = self._client, self._gone
+        self._commits.background.end()
 
         def let_go() -> None:
             client.close()

@@ -19,6 +19,7 @@ from pyklient.consumer.group.rebalance_listener import ConsumerRebalanceListener
 from pyklient.consumer.group.standalone_membership import StandaloneMembership
 from pyklient.consumer.group.stream_choice import StreamChoice
 from pyklient.consumer.kafka_stream import KafkaStream
+from pyklient.consumer.offsets.background_commits import CommitCallback
 from pyklient.consumer.offsets.offset_committer import OffsetCommitter
 from pyklient.consumer.owned_partitions import Ownership
 from pyklient.consumer.parallel.key_queues import Order
@@ -265,6 +266,24 @@ class ConsumerConnector:
         self._control.check_commits()
         positions = argument_checks.positions(offsets, "offsets")
         self._commits.commit_these(positions, self._control.seconds(timeout))
+
+    def commit_offsets_async(
+        self,
+        offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None,
+        callback: CommitCallback | None = None,
+    ) -> None:
+        """Commit as :meth:`commit_offsets` does, without waiting, and then call ``callback(offsets, error)``.
+
+        *error* is None, or what ``commit_offsets`` would raise. Commits are made in the order of the calls,
+        and before those of later calls of ``commit_offsets``. One thread calls all callbacks; ``close`` waits
+        for them. Without *callback*, a failure is logged. Waits only if 1,000 commits are waiting already.
+        """
+        self._control.check_commits()
+        positions = None if offsets is None else argument_checks.positions(offsets, "offsets")
+        if callback is not None and not callable(callback):
+            raise TypeError(f"callback must be a function of offsets and an error, not {callback!r}")
+        timeout = self._control.seconds(None)
+        self._commits.commit_in_background(self._streams, positions, timeout, callback)
 
     def metrics(self) -> ConsumerMetrics:
         """Return what this connector has done so far: records, bytes, rates, lag, rebalances, commits, and

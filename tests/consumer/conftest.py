@@ -24,7 +24,17 @@ def feed(_broker: Broker) -> Iterator[Feed]:
 @pytest.fixture(autouse=True)
 def _no_thread_left() -> Iterator[None]:
     yield
-    kinds = ("fetcher", "leader-lookup", "group", "rebalance", "topics", "zookeeper", "parallel", "worker")
+    kinds = (
+        "fetcher",
+        "leader-lookup",
+        "group",
+        "rebalance",
+        "topics",
+        "commits",
+        "zookeeper",
+        "parallel",
+        "worker",
+    )
     names = tuple(f"pyklient-{kind}" for kind in kinds)
     wait_for(
         lambda: not [each.name for each in threading.enumerate() if each.name.startswith(names)],

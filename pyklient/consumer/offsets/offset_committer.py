@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 
+from pyklient.consumer.offsets.background_commits import BackgroundCommits, CommitCallback
 from pyklient.consumer.offsets.offset_store import OffsetStore, Rejection, Rejections
 from pyklient.consumer.offsets.uncommitted_positions import ToCommit, UncommittedPositions
 from pyklient.consumer.owned_partitions import NOBODY, Assignment, Ownership
@@ -48,6 +49,9 @@ class OffsetCommitter:
         self._failure_logged = False
         self._outage = Outage(log, "automatic commits", "auto_commit_outage", level=logging.INFO)
         self._by_call, self._automatic = CommitCounts(), CommitCounts()
+        self._counting = threading.Lock()
+        self.background = BackgroundCommits(self._commit_in_turn, self._counting)
+        """The commits of :meth:`commit_in_background`."""
 
     def metrics(self) -> CommitMetrics:
         """Return the counts of all commits."""
@@ -76,6 +80,29 @@ class OffsetCommitter:
             generation = (self._ownership.assignment or Assignment()).identity.generation
             self._uncommitted.name(offsets.keys())
             self._commit({each: ToCommit(at, generation) for each, at in offsets.items()}, deadline)
+
+    def commit_in_background(
+        self,
+        streams: Sequence[StreamCore],
+        offsets: Mapping[TopicPartition, OffsetAndMetadata] | None,
+        timeout: float,
+        callback: CommitCallback | None,
+    ) -> None:
+        """Commit *offsets*, or the present positions of *streams*, without waiting. Then call *callback*.
+
+        All later commits of the connector are made after this one.
+        """
+        if offsets is None:
+            wanted = self._uncommitted.find(streams, in_hand=True)
+        else:
+            generation = (self._ownership.assignment or Assignment()).identity.generation
+            self._uncommitted.name(offsets.keys())
+            wanted = {each: ToCommit(at, generation) for each, at in offsets.items()}
+        self.background.put(wanted, timeout, callback)
+
+    def _commit_in_turn(self, wanted: Mapping[TopicPartition, ToCommit], deadline: float) -> None:
+        with self._taking_turns(deadline - time.monotonic()):
+            self._commit(wanted, deadline)
 
     def commit_completed_async(self) -> None:
         """Commit the positions of the messages that are done, without waiting for the response."""
@@ -145,7 +172,9 @@ class OffsetCommitter:
         Raises KafkaTimeoutError, with the reason if it is known, if the previous commit takes longer than
         *timeout* seconds.
         """
-        if not self._turn.acquire(timeout=max(0.0, timeout)):
+        deadline = time.monotonic() + timeout
+        made = self.background.wait(timeout)
+        if not (made and self._turn.acquire(timeout=max(0.0, deadline - time.monotonic()))):
             raise KafkaTimeoutError(
                 f"offsets were not committed within {timeout:.3g} s, because the previous commit has not "
                 f"ended{self._why_it_takes_time()}"

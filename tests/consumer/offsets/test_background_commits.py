@@ -1,0 +1,136 @@
+"""Commits for which the program does not wait, on a reference broker."""
+
+import threading
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any
+
+import pytest
+
+from pyklient.consumer.offsets.background_commits import BackgroundCommits
+from pyklient.consumer.offsets.uncommitted_positions import ToCommit
+from pyklient.errors import CommitError, ConfigurationError, KafkaError, KafkaTimeoutError
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
+from tests.consumer.feed import Feed, wait_for
+from tests.consumer.test_consumer_connector import connect
+
+Outcome = tuple[dict[TopicPartition, OffsetAndMetadata], KafkaError | None]
+
+
+def test_the_positions_at_the_time_of_the_call_are_committed_and_told(feed: Feed) -> None:
+    partition = TopicPartition(feed.topic(1, *"abcd"), 0)
+    group, outcomes = feed.name(), list[Outcome]()
+    with connect(feed, group, enable_auto_commit=False) as connector:
+        messages = iter(connector.stream(partition.topic))
+        next(messages)
+        connector.commit_offsets_async(callback=lambda *outcome: outcomes.append(outcome))
+        next(messages)
+        wait_for(lambda: outcomes, "the callback")
+        assert outcomes == [({partition: OffsetAndMetadata(1)}, None)]
+        assert feed.committed(group, partition.topic) == [1]
+
+
+def test_all_commits_are_made_in_the_order_of_the_calls(feed: Feed) -> None:
+    topic = feed.topic(1, *"abcd")
+    partition, group, told = TopicPartition(topic, 0), feed.name(), list[int]()
+    with connect(feed, group, enable_auto_commit=False) as connector:
+        connector.stream(topic)
+        for number in range(50):
+            connector.commit_offsets_async(
+                {partition: number}, lambda offsets, _error: told.append(offsets[partition].offset)
+            )
+        connector.commit_offsets({partition: OffsetAndMetadata(3, "the last")})
+        assert told == list(range(50)), "a commit that waits comes after them"
+        assert feed.committed(group, topic) == [3]
+        for number in (2, 1):
+            connector.commit_offsets_async(
+                {partition: number}, lambda offsets, _error: told.append(offsets[partition].offset)
+            )
+    assert told[-2:] == [2, 1], "closing waits for the callbacks"
+    assert feed.committed(group, topic) == [1]
+
+
+def test_an_error_goes_to_the_callback_and_an_error_in_it_stops_nothing(
+    feed: Feed, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic, outcomes = feed.topic(1, "a"), list[Outcome]()
+    elsewhere = {TopicPartition(topic, 7): 1}
+    with connect(feed, feed.name(), enable_auto_commit=False) as connector:
+        stream = connector.stream(topic)
+
+        def fail(*_outcome: Any) -> None:
+            raise ValueError("mine")
+
+        connector.commit_offsets_async(elsewhere, fail)
+        connector.commit_offsets_async(elsewhere)
+        connector.commit_offsets_async(elsewhere, lambda *outcome: outcomes.append(outcome))
+        wait_for(lambda: outcomes, "the third callback")
+        within = threading.Event()
+
+        def commit_within(*_outcome: Any) -> None:
+            stream.commit_offsets()
+            within.set()
+
+        connector.commit_offsets_async({TopicPartition(topic, 0): 1}, commit_within)
+        assert within.wait(10), "a callback may commit"
+    ((_, error),) = outcomes
+    assert isinstance(error, CommitError)
+    assert "there is no such partition" in str(error)
+    raised = [record for record in caplog.records if record.exc_info]
+    assert [record.getMessage() for record in raised] == [
+        "the callback of commit_offsets_async raised an exception"
+    ]
+    assert "offsets were not committed in the background" in caplog.text
+
+
+def test_wrong_arguments_are_errors_of_the_call(feed: Feed) -> None:
+    topic = feed.topic(1)
+    with connect(feed) as connector, pytest.raises(ConfigurationError, match="set group_id"):
+        connector.commit_offsets_async()
+    with connect(feed, feed.name()) as connector:
+        connector.stream(topic)
+        wrong: Any = "print"
+        with pytest.raises(TypeError, match="callback must be a function"):
+            connector.commit_offsets_async(callback=wrong)
+        with pytest.raises(TypeError, match="offsets"):
+            connector.commit_offsets_async(wrong)
+
+
+def test_no_automatic_commit_overtakes_one_that_waits(feed: Feed) -> None:
+    topic, group = feed.topic(1, *"abc"), feed.name()
+    called, go_on = threading.Event(), threading.Event()
+
+    def hold(*_outcome: Any) -> None:
+        called.set()
+        go_on.wait(10)
+
+    with connect(feed, group, auto_commit_interval_ms=20, heartbeat_interval_ms=20) as connector:
+        stream = connector.stream(topic)
+        assert len(list(islice(stream, 2))) == 2
+        connector.commit_offsets_async(callback=hold)
+        assert called.wait(10)
+        assert next(iter(stream)).value == b"c"
+        connector.commit_offsets_async(callback=lambda *_: None)
+        threading.Event().wait(0.2)
+        assert feed.committed(group, topic) == [2], "the automatic commit waits"
+        go_on.set()
+        wait_for(lambda: feed.committed(group, topic) == [3], "the commits after it")
+
+
+def test_commits_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    go_on = threading.Event()
+
+    def commit(_wanted: Mapping[TopicPartition, ToCommit], _deadline: float) -> None:
+        go_on.wait(10)
+
+    monkeypatch.setattr("pyklient.consumer.offsets.background_commits._MOST_WAITING", 3)
+    commits = BackgroundCommits(commit, threading.Lock())
+    for _ in range(3):
+        commits.put({}, 5.0, None)
+    with pytest.raises(KafkaTimeoutError, match="3 commits are waiting already"):
+        commits.put({}, 0.02, None)
+    assert not commits.wait(0.01)
+    go_on.set()
+    assert commits.wait(5.0)
+    commits.end()
+    commits.join(5.0)
