@@ -29,7 +29,7 @@ from pyklient.errors import (
 )
 from pyklient.registry.requests import Children, Create, Delete, Node, Read, RegistryRequest, Write
 
-__all__ = ["Deadline", "KazooRequests", "Watch"]
+__all__ = ["AnswerDeadline", "KazooRequests", "Watch"]
 
 _MOST_IN_FLIGHT: Final = 200
 """The largest number of requests of one dialogue that wait for their answers at the same time. By default, a
@@ -39,7 +39,7 @@ Watch: TypeAlias = Callable[[WatchedEvent], None]
 _Steps: TypeAlias = Generator["AsyncResult[Any]", Any, Any]
 
 
-class Deadline:
+class AnswerDeadline:
     """The time until which answers are awaited: *timeout* seconds after this object was made.
 
     With *per_answer*, the time is *timeout* seconds after the last answer.
@@ -80,7 +80,7 @@ class KazooRequests:
         self._user = user
 
     def carry_out(
-        self, requests: Sequence[RegistryRequest], watch: Watch | None, deadline: Deadline
+        self, requests: Sequence[RegistryRequest], watch: Watch | None, deadline: AnswerDeadline
     ) -> list[Any]:
         """Send *requests* together, and return their answers in the same order.
 
@@ -176,7 +176,7 @@ def _needing(permission: str, node: str) -> Iterator[None]:
         raise _ForbiddenError(node, permission) from None
 
 
-def _resume(steps: _Steps, result: "AsyncResult[Any]", deadline: Deadline) -> "AsyncResult[Any]":
+def _resume(steps: _Steps, result: "AsyncResult[Any]", deadline: AnswerDeadline) -> "AsyncResult[Any]":
     """Wait for *result*, and resume the generator *steps* with it. Return the next result for which *steps*
     waits."""
     try:

@@ -27,9 +27,9 @@ __all__ = [
     "Create",
     "Delete",
     "Node",
-    "Pause",
     "Read",
     "RegistryDialogue",
+    "RegistryPause",
     "RegistryRequest",
     "Together",
     "Write",
@@ -120,7 +120,7 @@ class Delete:
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class RegistryPause:
     """A pause of a dialogue: the dialogue is resumed with None after *seconds*."""
 
     seconds: float
@@ -142,7 +142,7 @@ class Together:
     requests: tuple[RegistryRequest, ...]
 
 
-RegistryDialogue: TypeAlias = Generator[RegistryRequest | Together | Pause, Any, T]
+RegistryDialogue: TypeAlias = Generator[RegistryRequest | Together | RegistryPause, Any, T]
 
 
 def all_answers(requests: Iterable[RegistryRequest]) -> RegistryDialogue[list[Any]]:

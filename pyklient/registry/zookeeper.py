@@ -26,9 +26,9 @@ from pyklient.errors import (
 )
 from pyklient.log_events import log_fields
 from pyklient.outage import Outage
-from pyklient.registry.kazoo_requests import Deadline, KazooRequests
+from pyklient.registry.kazoo_requests import AnswerDeadline, KazooRequests
 from pyklient.registry.kazoo_threads import KazooLog, KazooThreads
-from pyklient.registry.requests import Pause, RegistryDialogue, RegistryRequest, Together
+from pyklient.registry.requests import RegistryDialogue, RegistryPause, RegistryRequest, Together
 from pyklient.registry.session_event import SessionEvent
 from pyklient.registry.settings import ZooKeeperSettings
 from pyklient.registry.tls import tls_context
@@ -123,7 +123,7 @@ class ZooKeeper:
         raises, and KafkaTimeoutError after *timeout* seconds. With *per_answer*, that is after *timeout*
         seconds without an answer: the dialogue goes on as long as ZooKeeper answers.
         """
-        deadline = Deadline(timeout, per_answer=per_answer)
+        deadline = AnswerDeadline(timeout, per_answer=per_answer)
         try:
             step = next(dialogue)
             while True:
@@ -141,7 +141,7 @@ class ZooKeeper:
         self, request: RegistryRequest, timeout: float, on_change: Callable[[], None] | None = None
     ) -> Any:
         """Carry out one request, as for a dialogue, and return the answer."""
-        return self._carry_out(request, Deadline(timeout), on_change)
+        return self._carry_out(request, AnswerDeadline(timeout), on_change)
 
     def close(self) -> None:
         """End the session, so that its ephemeral nodes are deleted. May be called again. Takes a limited
@@ -170,12 +170,12 @@ class ZooKeeper:
 
     def _carry_out(
         self,
-        step: RegistryRequest | Together | Pause,
-        deadline: Deadline,
+        step: RegistryRequest | Together | RegistryPause,
+        deadline: AnswerDeadline,
         on_change: Callable[[], None] | None,
     ) -> Any:
         self._raise_if_closed()
-        if isinstance(step, Pause):
+        if isinstance(step, RegistryPause):
             return self._pause(step.seconds, deadline)
         self._connect(deadline)
         watch = None if on_change is None else _Watch(on_change)
@@ -191,14 +191,14 @@ class ZooKeeper:
             raise answers[0]
         return answers[0]
 
-    def _pause(self, seconds: float, deadline: Deadline) -> None:
+    def _pause(self, seconds: float, deadline: AnswerDeadline) -> None:
         left = deadline.left
         self._closing.wait(min(seconds, left))
         self._raise_if_closed()
         if seconds > left:
             raise KafkaTimeoutError(f"the dialogue with {self} did not end within {deadline.timeout:.3g} s")
 
-    def _connect(self, deadline: Deadline) -> None:
+    def _connect(self, deadline: AnswerDeadline) -> None:
         """Return when there is a session. Raise RegistryConnectionError if there is none before
         *deadline*."""
         waits = min(deadline.left, deadline.timeout)
@@ -233,7 +233,7 @@ class ZooKeeper:
         token = object()
         return self._first.setdefault(act, token) is token
 
-    def _check_chroot(self, deadline: Deadline) -> None:
+    def _check_chroot(self, deadline: AnswerDeadline) -> None:
         try:
             found = self._client.exists_async("/").get(timeout=max(0.001, deadline.left))
         except (KazooTimeoutError, kazoo_errors.KazooException):

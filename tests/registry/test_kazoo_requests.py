@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pyklient.registry.kazoo_requests import Deadline, KazooRequests
+from pyklient.registry.kazoo_requests import AnswerDeadline, KazooRequests
 from pyklient.registry.requests import Read
 from tests.servers.process import wait_until
 
@@ -38,13 +38,13 @@ def test_the_number_of_requests_in_flight_is_limited() -> None:
     client: Any = Client()
     names = [str(number) for number in range(1000)]
     requests = KazooRequests(client, "ZooKeeper", None)
-    answers = requests.carry_out([Read(name) for name in names], None, Deadline(1))
+    answers = requests.carry_out([Read(name) for name in names], None, AnswerDeadline(1))
     assert [node.content.decode() for node in answers] == names
     assert (client.most, client.in_flight) == (200, 0)
 
 
 def test_an_answer_moves_the_deadline_only_if_it_is_per_answer() -> None:
-    fixed, moving = Deadline(60), Deadline(60, per_answer=True)
+    fixed, moving = AnswerDeadline(60), AnswerDeadline(60, per_answer=True)
     wait_until(lambda: max(fixed.left, moving.left) < 59.99, 10, "some milliseconds later")
     fixed.answered()
     moving.answered()

@@ -27,9 +27,9 @@ from pyklient.registry.requests import (
     Create,
     Delete,
     Node,
-    Pause,
     Read,
     RegistryDialogue,
+    RegistryPause,
     Together,
     Write,
     all_answers,
@@ -100,7 +100,7 @@ def test_an_error_is_raised_inside_the_dialogue(new_session: NewSession) -> None
         try:
             yield Write("/missing", b"")
         except NoNodeError:
-            yield Pause(0.01)
+            yield RegistryPause(0.01)
             yield Create("/missing", b"now")
         found = yield Read("/missing")
         return str(found.content)
@@ -324,7 +324,7 @@ def test_a_request_that_waits_ends_when_the_session_is_closed(zookeeper_kafka: Z
     raised: SimpleQueue[BaseException] = SimpleQueue()
 
     def pause() -> RegistryDialogue[None]:
-        yield Pause(60)
+        yield RegistryPause(60)
 
     def play() -> None:
         try:

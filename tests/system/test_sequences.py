@@ -12,7 +12,7 @@ from tests.system.test_wire_answers import connect, written
 OUT_OF_ORDER, FENCED = 45, 47
 
 
-def conversation(client: WireClient, topic: str) -> list[tuple[int, int]]:
+def exchange(client: WireClient, topic: str) -> list[tuple[int, int]]:
     """Error code and offset of each answer, counted from the offset of the first batch."""
     identity = client.ask(InitProducerIdRequest(transactional_id=None), InitProducerIdResponse, 2)
     first: list[int] = []
@@ -60,9 +60,9 @@ def test_a_broker_knows_the_last_five_batches_of_a_producer_when_they_come_again
 ) -> None:
     topic = written(any_broker, new_topic())
     with connect(any_broker) as client:
-        assert conversation(client, topic) == EXPECTED
+        assert exchange(client, topic) == EXPECTED
 
 
 def test_the_scripted_broker_knows_them_as_brokers_do() -> None:
     with ProduceBroker() as broker, WireClient(broker) as client:
-        assert conversation(client, TOPIC) == EXPECTED
+        assert exchange(client, TOPIC) == EXPECTED

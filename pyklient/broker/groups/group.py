@@ -13,7 +13,7 @@ from pyklient.broker.api_errors import ApiError
 from pyklient.broker.groups.group_members import GroupMembers
 from pyklient.broker.groups.member import JoinRequest, JoinResult, Member, SyncRequest, SyncResult
 from pyklient.broker.groups.states import TRANSITIONS, Event, GroupState
-from pyklient.broker.groups.timers import Deadline, InitialDelay, PendingMembers, Timers
+from pyklient.broker.groups.timers import InitialDelay, MovableDeadline, PendingMembers, Timers
 from pyklient.error_codes import ErrorCode
 
 __all__ = ["Group"]
@@ -47,7 +47,7 @@ class Group:
         self._on_generation = on_generation
         self._pending = PendingMembers(timers, self._complete_join_if_all_joined)
         self._unsynced: set[str] = set()
-        self._deadline = Deadline(timers)
+        self._deadline = MovableDeadline(timers)
         self._initial_delay = InitialDelay(initial_delay_ms)
 
     @property

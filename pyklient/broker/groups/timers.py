@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
-__all__ = ["Deadline", "InitialDelay", "PendingMembers", "Timer", "Timers"]
+__all__ = ["InitialDelay", "MovableDeadline", "PendingMembers", "Timer", "Timers"]
 
 
 class Timer(Protocol):
@@ -22,7 +22,7 @@ class Timers(Protocol):
         ...
 
 
-class Deadline:
+class MovableDeadline:
     """A deadline that can be moved: it has at most one running timer, and a new timer replaces the old
     one."""
 

@@ -16,7 +16,16 @@ from pyklient.registry.cluster_nodes import (
     parse_controller,
     parse_controller_epoch,
 )
-from pyklient.registry.requests import Children, Create, Delete, Node, Pause, Read, RegistryDialogue, Write
+from pyklient.registry.requests import (
+    Children,
+    Create,
+    Delete,
+    Node,
+    Read,
+    RegistryDialogue,
+    RegistryPause,
+    Write,
+)
 from pyklient.registry.topic_nodes import (
     PartitionState,
     TopicNode,
@@ -169,7 +178,7 @@ def _create_ephemeral(
                     f"ZooKeeper has the node {path} of another broker that runs: {node.content[:300]!r}; "
                     "choose another node_id or chroot, or stop that broker"
                 ) from None
-            yield Pause(_POLL)
+            yield RegistryPause(_POLL)
             waited += _POLL
         else:
             return True

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from pyklient.consumer.group.end_of_members import await_end_of_members
 from pyklient.registry import paths
-from pyklient.registry.requests import Children, Pause, RegistryDialogue
+from pyklient.registry.requests import Children, RegistryDialogue, RegistryPause
 
 if TYPE_CHECKING:
     from pyklient.registry.zookeeper import ZooKeeper
@@ -25,7 +25,7 @@ def wait_for_members_in_zookeeper(
     look = partial(_members_in_zookeeper, group_id)
     if members := registry.play(look(), min(timeout, connection_timeout)):
         registry.play(
-            await_end_of_members(group_id, "zookeeper", members, look, Pause, timeout),
+            await_end_of_members(group_id, "zookeeper", members, look, RegistryPause, timeout),
             timeout + connection_timeout,
         )
 

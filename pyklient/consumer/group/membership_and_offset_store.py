@@ -14,29 +14,29 @@ from pyklient.consumer.offsets.no_offset_store import NoOffsetStore
 from pyklient.consumer.offsets.offset_store import OffsetStore
 from pyklient.net.network_client import NetworkClient
 
-__all__ = ["Coordination", "choose_coordination"]
+__all__ = ["MembershipAndStore", "choose_coordination"]
 
 
-class Coordination(NamedTuple):
+class MembershipAndStore(NamedTuple):
     """The membership and the offset store of one client."""
 
     membership: Membership
     store: OffsetStore
 
 
-def choose_coordination(client: NetworkClient, config: ConsumerConfig) -> Coordination:
+def choose_coordination(client: NetworkClient, config: ConsumerConfig) -> MembershipAndStore:
     """Return the membership and the offset store that *config* asks for."""
     if config.group_id is None:
-        return Coordination(StandaloneMembership(client, config), NoOffsetStore())
+        return MembershipAndStore(StandaloneMembership(client, config), NoOffsetStore())
     coordinator = GroupCoordinatorClient(config.group_id)
     store = _offset_store(client, config, coordinator)
     if config.coordination == "kafka":
-        return Coordination(ClassicMembership(client, config, coordinator), store)
+        return MembershipAndStore(ClassicMembership(client, config, coordinator), store)
     from pyklient.consumer.group.zookeeper.zookeeper_membership import ZooKeeperMembership
 
     assert client.registry is not None, "the options have been validated"
     membership = ZooKeeperMembership(client, client.registry, config, coordinator.group_id)
-    return Coordination(membership, membership.fenced(store))
+    return MembershipAndStore(membership, membership.fenced(store))
 
 
 def _offset_store(

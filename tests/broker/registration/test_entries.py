@@ -11,7 +11,7 @@ from pyklient.broker.registration.zookeeper_offsets import read_offsets
 from pyklient.errors import ConfigurationError, NodeContentError
 from pyklient.registry.broker_nodes import BrokerEndpoint, BrokerNode, broker_content
 from pyklient.registry.committed_offsets import write_offsets
-from pyklient.registry.requests import Create, Delete, Pause, Write
+from pyklient.registry.requests import Create, Delete, RegistryPause, Write
 from pyklient.topic_partition import TopicPartition
 from tests.consumer.group.zookeeper.nodes import Nodes
 
@@ -54,13 +54,13 @@ def test_an_id_that_another_broker_has_is_an_error_at_once_and_an_own_node_is_wa
     nodes = Nodes({"/brokers/ids/1": (broker_content(THEIRS), "theirs")})
     with pytest.raises(ConfigurationError, match="the node /brokers/ids/1 of another broker that runs"):
         nodes.play(announce(OURS, "c", 1))
-    assert Pause(0.1) not in nodes.asked
+    assert RegistryPause(0.1) not in nodes.asked
     nodes = Nodes({"/brokers/ids/1": (broker_content(OURS), "crashed")})
     with pytest.raises(ConfigurationError, match="the node /brokers/ids/1 of another broker that runs"):
         nodes.play(announce(OURS, "c", 1))
-    assert nodes.asked.count(Pause(0.1)) == 11
+    assert nodes.asked.count(RegistryPause(0.1)) == 11
     steps = nodes.steps(announce(OURS, "c", 1), "mine")
-    while Pause(0.1) not in nodes.asked[-2:]:
+    while RegistryPause(0.1) not in nodes.asked[-2:]:
         next(steps)
     nodes.expire("crashed")
     assert list(steps)

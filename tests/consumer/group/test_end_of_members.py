@@ -5,7 +5,7 @@ import pytest
 
 from pyklient import KafkaTimeoutError
 from pyklient.consumer.group.end_of_members import await_end_of_members
-from pyklient.registry.requests import Children, Pause, RegistryDialogue
+from pyklient.registry.requests import Children, RegistryDialogue, RegistryPause
 
 _IDS = Children("/consumers/g/ids")
 
@@ -16,7 +16,7 @@ class Wait:
     def __init__(self, members: list[str], timeout: float = 1.0) -> None:
         self.now = 100.0
         self.dialogue = await_end_of_members(
-            "g", "zookeeper", members, self._look, Pause, timeout, lambda: self.now
+            "g", "zookeeper", members, self._look, RegistryPause, timeout, lambda: self.now
         )
 
     def _look(self) -> RegistryDialogue[list[str]]:
@@ -30,7 +30,7 @@ class Wait:
     def pause(self) -> float:
         """Let the wait pause, and return for how many seconds it pauses."""
         step = next(self.dialogue)
-        assert isinstance(step, Pause)
+        assert isinstance(step, RegistryPause)
         self.now += step.seconds
         assert next(self.dialogue) == _IDS
         return step.seconds
@@ -38,7 +38,7 @@ class Wait:
     def answer(self, members: list[str]) -> float:
         """Answer a look with *members*. Return for how many seconds the wait then pauses."""
         step = self.dialogue.send(members)
-        assert isinstance(step, Pause)
+        assert isinstance(step, RegistryPause)
         self.now += step.seconds
         assert next(self.dialogue) == _IDS
         return step.seconds

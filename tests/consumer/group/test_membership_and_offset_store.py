@@ -10,7 +10,7 @@ import pytest
 from pyklient.config import ConsumerConfig
 from pyklient.consumer import consumer_connector as connector_module
 from pyklient.consumer.consumer_connector import ConsumerConnector
-from pyklient.consumer.group.membership_and_offset_store import Coordination, choose_coordination
+from pyklient.consumer.group.membership_and_offset_store import MembershipAndStore, choose_coordination
 from pyklient.consumer.group.subscription import Subscription
 from pyklient.consumer.offsets.dual_offset_store import DualOffsetStore
 from pyklient.consumer.offsets.offset_store import OffsetStore
@@ -58,9 +58,9 @@ def kept(
     if request.param == "two dictionaries":
         store = DualOffsetStore(DictionaryStore(), DictionaryStore(positions))
 
-    def choose(client: NetworkClient, config: ConsumerConfig) -> Coordination:
+    def choose(client: NetworkClient, config: ConsumerConfig) -> MembershipAndStore:
         chosen = choose_coordination(client, config)
-        return Coordination(
+        return MembershipAndStore(
             chosen.membership if membership == "kafka" else MembershipByHand(client),
             store or chosen.store,
         )

@@ -10,9 +10,9 @@ from pyklient.registry.requests import (
     Create,
     Delete,
     Node,
-    Pause,
     Read,
     RegistryDialogue,
+    RegistryPause,
     Together,
     Write,
 )
@@ -109,6 +109,6 @@ class Nodes:
                 for each in below:
                     del self.found[each]
                 return self.found.pop(path, None) is not None or bool(below)
-            case Pause():
+            case RegistryPause():
                 return None
         raise AssertionError(request)
