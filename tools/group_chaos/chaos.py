@@ -130,7 +130,7 @@ class Chaos:
         self._serial = itertools.count(1)
         self._extra: list[str] = []
         self._members: list[_Member] = []
-        self._woken: list[tuple[str, float]] = []
+        self._woken: list[HandOut] = []
         self._timers: list[threading.Timer] = []
         self._hand_outs = HandOuts()
         self._flow = _Flow(bootstrap, size.interval)
@@ -183,14 +183,14 @@ class Chaos:
             watch.forget({where.topic for where in watch.committed()} - {where.topic for where in counts})
             watch.stop()
         committed = watch.committed()
-        problems += watch.problems + self._hand_outs.again_after_commit(watch)
+        problems += watch.problems + self._hand_outs.again_after_commit(watch, self._woken)
         problems += [
             f"{each}: {committed.get(each)} is committed, and {count} records are stored"
             for each, count in counts.items()
             if committed.get(each) != count
         ][:5]
-        stale = [self._hand_outs.stale(member, at, 2.0) for member, at in self._woken]
-        self.figures["records handed out by woken members that others had got (most)"] = max(stale, default=0)
+        stale = [self._hand_outs.stale(each) for each in self._woken]
+        self.figures["records of others that a woken member handed out, at most"] = max(stale, default=0)
         self._admin.close()
         return problems
 
@@ -245,7 +245,7 @@ class Chaos:
         member.pause()
 
         def wake() -> None:
-            self._woken.append((member.name, time.monotonic()))
+            self._woken.append(HandOut(time.monotonic(), member.name))
             member.resume()
             member.stopped = False
 

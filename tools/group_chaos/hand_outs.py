@@ -13,10 +13,12 @@ from pyklient import Admin, KafkaError, TopicPartition
 __all__ = ["HandOut", "HandOuts", "OffsetsWatch"]
 
 _MOST_SHOWN = 5
+_TO_NOTICE = 0.25
+"""The seconds within which a member notices, on a busy machine, that its process was stopped."""
 
 
 class HandOut(NamedTuple):
-    """One record that a member got, and when."""
+    """The time at which a member got a record, or was woken."""
 
     at: float
     member: str
@@ -67,8 +69,12 @@ class HandOuts:
     def _since(self, partition: TopicPartition, at: float) -> Iterator[HandOut]:
         return takewhile(lambda each: each.at > at, reversed(self._in_order[partition]))
 
-    def again_after_commit(self, watch: "OffsetsWatch") -> list[str]:
-        """Return a line for each record that was handed out again after it had been committed."""
+    def again_after_commit(self, watch: "OffsetsWatch", woken: Collection[HandOut]) -> list[str]:
+        """Return a line for each record that was handed out again after it had been committed.
+
+        A member that was *woken* notices a moment later that it was stopped. What it hands out until then is
+        counted by :meth:`stale`, and does not count here.
+        """
         with self._lock:
             found = [
                 f"{partition}: {offset} was handed out to {each.member} after it was committed"
@@ -76,17 +82,21 @@ class HandOuts:
                 for offset, times in of.items()
                 for each in sorted(times)[1:]
                 if watch.committed_by(partition, offset, each.at)
+                and not any(
+                    each.member == it.member and it.at <= each.at < it.at + _TO_NOTICE for it in woken
+                )
             ]
         more = [f"and {len(found) - _MOST_SHOWN} more records"] if len(found) > _MOST_SHOWN else []
         return found[:_MOST_SHOWN] + more
 
-    def stale(self, member: str, woken: float, lasting: float) -> int:
-        """Return how many records *member* was handed out within *lasting* seconds after it was *woken*, that
-        another member had got before."""
+    def stale(self, woken: HandOut) -> int:
+        """Return how many records a member was handed out just after it was *woken*, that another member had
+        got before."""
+        end = woken.at + _TO_NOTICE
         with self._lock:
             return sum(
-                any(each.member == member and woken <= each.at < woken + lasting for each in times)
-                and any(each.member != member and each.at < woken for each in times)
+                any(each.member == woken.member and woken.at <= each.at < end for each in times)
+                and any(each.member != woken.member and each.at < woken.at for each in times)
                 for of in self._of.values()
                 for times in of.values()
             )
