@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from pyklient.net.metadata import Node
+from pyklient.registry.consumer_nodes import STATIC
 from pyklient.topic_partition import TopicPartition
 
 __all__ = [
@@ -135,7 +136,7 @@ class ZooKeeperMemberDescription:
     consumer_id: str
     host: str | None
     subscription: Mapping[str, int] = field(default_factory=dict)
-    pattern: str = "static"
+    pattern: str = STATIC
     node_version: int = 1
     registered_ms: int = -1
     assignment: tuple[TopicPartition, ...] = ()

@@ -5,6 +5,7 @@ from typing import Any, TypeAlias
 
 from pyklient.admin import GroupDescription, PartitionLag, ZooKeeperGroupDescription
 from pyklient.cli.tables import print_table
+from pyklient.registry.consumer_nodes import STATIC
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["Facts", "group_facts", "print_group", "print_zookeeper_group", "zookeeper_group_facts"]
@@ -147,7 +148,7 @@ def _streams(member: Facts) -> str:
     if member["error"] is not None:
         return str(member["error"])
     streams = ", ".join(f"{name}: {count}" for name, count in member["subscription"].items())
-    return streams if member["pattern"] == "static" else f"{member['pattern']} {streams}"
+    return streams if member["pattern"] == STATIC else f"{member['pattern']} {streams}"
 
 
 def _partitions(assignment: Iterable[TopicPartition]) -> list[Facts]:

@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from pyklient.config.host_and_port import host_and_port
 from pyklient.errors import ConfigurationError
 
 __all__ = ["ZooKeeperAddress", "parse_zookeeper"]
@@ -22,6 +23,11 @@ class ZooKeeperAddress:
 
     servers: tuple[tuple[str, int], ...]
     chroot: str = ""
+
+    @property
+    def hosts(self) -> str:
+        """The addresses without the chroot, as ``host:port[,host:port]``."""
+        return ",".join(host_and_port(host, port) for host, port in self.servers)
 
 
 def parse_zookeeper(address: str) -> ZooKeeperAddress:

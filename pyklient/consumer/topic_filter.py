@@ -9,6 +9,7 @@ from pyklient.consumer.java_patterns import java_pattern
 from pyklient.consumer.pattern_syntax import PatternError
 from pyklient.errors import ConfigurationError
 from pyklient.net.lookups.find_coordinator import OFFSETS_TOPIC
+from pyklient.registry.consumer_nodes import BLACK_LIST, WHITE_LIST
 
 __all__ = ["INTERNAL_TOPICS", "Blacklist", "TopicFilter", "Whitelist"]
 
@@ -62,7 +63,7 @@ class TopicFilter(ABC):
 class Whitelist(TopicFilter):
     """Selects the topics whose names match the pattern, e.g. ``Whitelist("clicks|views.*")``."""
 
-    kind = "white_list"
+    kind = WHITE_LIST
 
     def allows(self, topic: str) -> bool:
         """Return True if the pattern matches the whole name *topic*."""
@@ -72,7 +73,7 @@ class Whitelist(TopicFilter):
 class Blacklist(TopicFilter):
     """Selects the topics whose names do not match the pattern, e.g. ``Blacklist("test-.*")``."""
 
-    kind = "black_list"
+    kind = BLACK_LIST
 
     def allows(self, topic: str) -> bool:
         """Return True unless the pattern matches the whole name *topic*."""

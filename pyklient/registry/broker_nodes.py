@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from pyklient.config.host_and_port import host_and_port
 from pyklient.registry import paths
 from pyklient.registry.node_content import NodeFields, garbled, json_content, text_content
 
@@ -92,7 +93,7 @@ def broker_content(broker: BrokerNode) -> bytes:
             each.listener: each.security_protocol for each in broker.endpoints
         }
     values["endpoints"] = [
-        f"{each.listener}://{_bracketed(each.host)}:{each.port}" for each in broker.endpoints
+        f"{each.listener}://{host_and_port(each.host, each.port)}" for each in broker.endpoints
     ]
     if broker.version >= 3 and broker.rack is not None:
         values["rack"] = broker.rack
@@ -123,7 +124,3 @@ def _endpoints(found: NodeFields) -> tuple[BrokerEndpoint, ...]:
     if not endpoints:
         found.wrong("'endpoints' names no address")
     return tuple(endpoints)
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host

@@ -1,6 +1,5 @@
 """The nodes of a whole cluster: its id, its controller, and the epoch of the controller."""
 
-import json
 from typing import Final
 
 from pyklient.registry import paths
@@ -52,4 +51,4 @@ def cluster_id_content(cluster_id: str) -> bytes:
 
     The version in the node is text, as Kafka writes it.
     """
-    return json.dumps({"version": "1", "id": cluster_id}, separators=(",", ":")).encode()
+    return json_content(version="1", id=cluster_id)

@@ -1,10 +1,11 @@
 """The settings of a session with ZooKeeper: addresses, chroot, time-outs, user and TLS."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 from pyklient.config import ClientConfig
-from pyklient.config.zookeeper_address import parse_zookeeper
+from pyklient.config.zookeeper_address import ZooKeeperAddress, parse_zookeeper
 
 __all__ = ["ZooKeeperSettings"]
 
@@ -55,13 +56,13 @@ class ZooKeeperSettings:
     @property
     def hosts(self) -> str:
         """The addresses without the chroot."""
-        return ",".join(f"{_bracketed(host)}:{port}" for host, port in parse_zookeeper(self.address).servers)
+        return self._parsed.hosts
 
     @property
     def chroot(self) -> str:
         """The path below which all nodes are; empty for the root."""
-        return parse_zookeeper(self.address).chroot
+        return self._parsed.chroot
 
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
+    @cached_property
+    def _parsed(self) -> ZooKeeperAddress:
+        return parse_zookeeper(self.address)

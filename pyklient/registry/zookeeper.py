@@ -72,8 +72,8 @@ class ZooKeeper:
         self._requests = KazooRequests(self._client, str(self), settings.username)
         self._listeners: tuple[Callable[[SessionEvent], None], ...] = ()
         self._live: threading.Event | None = None
-        self._first: dict[object, object] = {}
-        self._starts = 0
+        self._start_once = _Once()
+        self._stop_once = _Once()
         self._chroot_found = not settings.chroot
         self._closing = threading.Event()
         self._forked = False
@@ -147,7 +147,7 @@ class ZooKeeper:
         """End the session, so that its ephemeral nodes are deleted. May be called again. Takes a limited
         time: if the server does not answer, the nodes last until the session time-out is over."""
         self._closing.set()
-        if self._live is not None and not self._forked and self._is_first("close"):
+        if self._live is not None and not self._forked and self._stop_once.is_first():
             self._stop()
 
     def _stop(self) -> None:
@@ -220,18 +220,13 @@ class ZooKeeper:
 
     def _start_if_ended(self) -> None:
         """Start kazoo if it has not been started, or has ended after an unexpected failure."""
-        starts = self._starts
-        if self._threads.alive or not self._is_first(starts):
+        once = self._start_once
+        if self._threads.alive or not once.is_first():
             return
         self._live = self._client.start_async()
-        self._starts = starts + 1
-        if self._closing.is_set() and self._is_first("close"):
+        self._start_once = _Once()  # for the next start, if kazoo ends
+        if self._closing.is_set() and self._stop_once.is_first():
             self._stop()
-
-    def _is_first(self, act: object) -> bool:
-        """Return True for the first of all threads that ask with the same *act*."""
-        token = object()
-        return self._first.setdefault(act, token) is token
 
     def _check_chroot(self, deadline: AnswerDeadline) -> None:
         try:
@@ -275,6 +270,18 @@ class ZooKeeper:
             )
         if self._closing.is_set():
             raise ClosedError("this session with ZooKeeper has been closed")
+
+
+class _Once:
+    """Something that only the first of several threads may do."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, object] = {}
+
+    def is_first(self) -> bool:
+        """Return True for the first of all threads that ask."""
+        token = object()
+        return self._first.setdefault("token", token) is token
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from pyklient.broker.cluster.topics import Topics
 from pyklient.broker.config import BrokerConfig
 from pyklient.broker.data_directory import DataDirectory
 from pyklient.broker.registration.entries import TopicEntry
+from pyklient.config.host_and_port import host_and_port
 
 if TYPE_CHECKING:
     from pyklient.broker.registration.registration import Registration
@@ -28,7 +29,7 @@ class Endpoint(NamedTuple):
     @property
     def address(self) -> str:
         """The address ``host:port`` of the node, as clients write it."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return host_and_port(self.host, self.port)
 
 
 class ClusterMetadata:

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
+from pyklient.config.host_and_port import host_and_port
 from pyklient.errors import BrokerConnectionError, KafkaError
 from pyklient.kernel import memory
 from pyklient.net.connection.resolver import Address, SlowLookupError, resolve
@@ -79,7 +80,7 @@ class Endpoint(NamedTuple):
     @property
     def address(self) -> str:
         """The address as ``host:port``, with brackets around an IPv6 address."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return host_and_port(self.host, self.port)
 
     def __str__(self) -> str:
         if self.node_id < 0:

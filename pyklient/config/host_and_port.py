@@ -1,0 +1,8 @@
+"""The text of an address: a host and a port."""
+
+__all__ = ["host_and_port"]
+
+
+def host_and_port(host: str, port: int) -> str:
+    """Return the address as ``host:port``, with brackets around an IPv6 address."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
