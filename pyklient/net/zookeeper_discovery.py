@@ -46,7 +46,7 @@ def read_cluster(security_protocol: str) -> RegistryDialogue[RegisteredCluster]:
     cluster: Node | None
     *nodes, controller, cluster, _ = yield from all_answers(
         [
-            *(Read(paths.broker(broker_id), watch=True) for broker_id in registered),
+            *(Read(paths.broker(broker_id), watch=True, may_come=False) for broker_id in registered),
             Read(paths.CONTROLLER, watch=True),
             Read(paths.CLUSTER_ID),
             Children(paths.TOPICS, watch=True),

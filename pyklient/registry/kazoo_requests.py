@@ -119,8 +119,8 @@ class KazooRequests:
     ) -> _Steps:
         client = self._client
         match request:
-            case Read(path, watched):
-                return _read(client, path, watch if watched else None)
+            case Read(path, watched, may_come):
+                return _read(client, path, watch if watched else None, may_come)
             case Children(path, watched):
                 return _children(client, path, watch if watched else None)
             case Create(path, content, ephemeral):
@@ -188,13 +188,13 @@ def _resume(steps: _Steps, result: "AsyncResult[Any]", deadline: AnswerDeadline)
     return steps.send(answer)
 
 
-def _read(client: KazooClient, path: str, watch: Watch | None) -> _Steps:
+def _read(client: KazooClient, path: str, watch: Watch | None, may_come: bool) -> _Steps:
     while True:
         try:
             with _needing("READ", path):
                 content, stat = yield client.get_async(path, watch)
         except kazoo_errors.NoNodeError:
-            if not (yield from _exists(client, path, watch)):
+            if not (yield from _exists(client, path, watch if may_come else None)):
                 return None
             continue  # it was created meanwhile
         owner = stat.owner_session_id

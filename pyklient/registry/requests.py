@@ -61,11 +61,13 @@ class Read:
     """Read the node at *path*; the dialogue is resumed with a Node, or None if there is no node.
 
     With *watch*, the client is told when the node is written or deleted next, or created if there is none
-    yet.
+    yet. If *may_come* is false, a node that does not exist is not watched. That is for nodes whose names come
+    only once, such as those of members: each of these watches would stay until the session ends.
     """
 
     path: str
     watch: bool = False
+    may_come: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,6 +195,18 @@ def test_a_watch_tells_a_write_a_deletion_and_a_creation_each_once(new_session: 
     assert changes.empty()
 
 
+def test_a_node_that_may_not_come_is_watched_only_while_it_exists(new_session: NewSession) -> None:
+    session, writer = new_session(), new_session()
+    changed = threading.Event()
+    gone = Read("/a", watch=True, may_come=False)
+    assert session.ask(gone, 10, changed.set) is None
+    writer.ask(Create("/a"), 10)
+    assert session.ask(gone, 10, changed.set) == Node(b"")
+    assert not changed.is_set()
+    writer.ask(Delete("/a"), 10)
+    assert changed.wait(10)
+
+
 def test_a_chroot_that_does_not_exist_is_an_error_and_is_not_created(address: str) -> None:
     wrong = ZooKeeper(ZooKeeperSettings(address=f"{address}/typo"))
     with pytest.raises(RegistryError, match=r"has no node /\w+/typo, which the address names as the chroot"):

@@ -110,7 +110,8 @@ def read_group(member: ZooKeeperMember) -> RegistryDialogue[GroupView]:
         if not (yield from add_member(member)):
             raise member.name_taken()
         subscriptions[member.consumer_id] = member.subscription
-    topics = {topic for each in subscriptions.values() for topic in each.named}
+    named = {topic for each in subscriptions.values() for topic in each.named}
+    topics = set(named)
     if any(each.topic_filter is not None for each in subscriptions.values()):
         topics.update((yield Children(paths.TOPICS, watch=True)) or ())
     threads: dict[str, list[ThreadId]] = {}
@@ -123,7 +124,9 @@ def read_group(member: ZooKeeperMember) -> RegistryDialogue[GroupView]:
         ]
         if of_topic:
             threads[topic] = of_topic
-    nodes = yield from all_answers(Read(paths.topic(topic), watch=True) for topic in threads)
+    nodes = yield from all_answers(
+        Read(paths.topic(topic), watch=True, may_come=topic in named) for topic in threads
+    )
     partitions = {
         topic: [] if node is None else sorted(parse_topic(topic, node.content).replicas)
         for topic, node in zip(threads, nodes, strict=True)
@@ -138,7 +141,9 @@ def _read_subscriptions(
     """Return the subscription of each of the *members* of the group. A member that leaves meanwhile is left
     out."""
     group_id = member.group_id
-    nodes = yield from all_answers(Read(paths.consumer(group_id, each), watch=True) for each in members)
+    nodes = yield from all_answers(
+        Read(paths.consumer(group_id, each), watch=True, may_come=False) for each in members
+    )
     found: dict[str, Subscription] = {}
     for consumer_id, node in zip(members, nodes, strict=True):
         if node is not None:
