@@ -3,7 +3,8 @@
     python -m tools.group_chaos --events 200 --seed 7 --assignor cooperative-sticky
 
 The exit status is 0 if every record was handed out, no committed offset went back, and no record was handed
-out again after it had been committed.
+out again after it had been committed, except by a member that was woken a moment before. The number of such
+records is printed.
 """
 
 import argparse
