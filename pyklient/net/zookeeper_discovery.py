@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 
 from pyklient.errors import BrokerConnectionError, ClosedError, ForkError, KafkaError, NodeContentError
 from pyklient.net.connection.transport import Endpoint
@@ -74,6 +75,19 @@ def read_cluster(security_protocol: str) -> RegistryDialogue[RegisteredCluster]:
     return RegisteredCluster(tuple(brokers), controller_id, cluster_id, tuple(unusable))
 
 
+class _Knowledge(Enum):
+    """How the registered brokers, as they were read last, relate to ZooKeeper's nodes."""
+
+    CURRENT = "current"
+    """No node has changed since."""
+
+    STALE = "stale"
+    """The nodes have not been read yet, or one of them has changed since."""
+
+    FAILED = "failed"
+    """The last attempt to read the nodes has failed."""
+
+
 class ZooKeeperDiscovery:
     """The brokers that were registered in ZooKeeper when it was last asked.
 
@@ -86,8 +100,7 @@ class ZooKeeperDiscovery:
         self._security_protocol = security_protocol
         self._required = required
         self._timeout = settings.connection_timeout
-        self._changed = True
-        self._failed = False
+        self._knowledge = _Knowledge.STALE
         self._cluster: RegisteredCluster | None = None
         self._listeners: tuple[Callable[[], None], ...] = ()
         self.session.add_listener(self._on_session_event)
@@ -113,12 +126,9 @@ class ZooKeeperDiscovery:
         A failure to read them is logged as a warning. If the client has no other way to find a broker, raises
         the failure instead, or BrokerConnectionError if none of the registered brokers can be used.
         """
-        away = self.session.session_id is None
-        if not self._changed or (away and self._failed and not self._required):
+        if not self._is_due():
             return
-        if away and self._cluster is not None and self._cluster.brokers:
-            return
-        self._changed = False  # before the look: a change during the look counts
+        self._knowledge = _Knowledge.CURRENT  # before the look: a change during the look counts
         try:
             self._cluster = self.session.play(
                 read_cluster(self._security_protocol), min(timeout, self._timeout), self._on_change
@@ -126,16 +136,15 @@ class ZooKeeperDiscovery:
         except (ClosedError, ForkError):
             raise
         except KafkaError as error:
-            self._changed = self._failed = True
-            if self._required and (self._cluster is None or not self._cluster.brokers):
+            self._knowledge = _Knowledge.FAILED
+            if self._required and not self._has_brokers:
                 raise
             log.warning("the brokers were not read from ZooKeeper: %s", error)
             return
-        self._failed = False
         for reason in self._cluster.unusable:
             log.warning("a node in %s cannot be used: %s", self.session, reason)
         if not self._cluster.brokers and self._required:
-            self._changed = True  # the next attempt looks again
+            self._knowledge = _Knowledge.STALE  # the next attempt looks again
             raise BrokerConnectionError(self._nobody(self._cluster))
 
     def complete(self, response: MetadataResponse) -> None:
@@ -145,7 +154,7 @@ class ZooKeeperDiscovery:
         there is no topic. A broker that has just been registered may not be known to the other brokers yet.
         """
         cluster = self._cluster
-        if cluster is None or self._changed:
+        if cluster is None or self._knowledge is not _Knowledge.CURRENT:
             return
         if response.controller_id < 0:
             response.controller_id = cluster.controller_id
@@ -163,6 +172,18 @@ class ZooKeeperDiscovery:
                     )
                 )
 
+    @property
+    def _has_brokers(self) -> bool:
+        return self._cluster is not None and bool(self._cluster.brokers)
+
+    def _is_due(self) -> bool:
+        """Return True if the brokers must be read again, and if that is worth the wait for a session."""
+        if self._knowledge is _Knowledge.CURRENT:
+            return False
+        if self.session.session_id is not None:
+            return True
+        return not self._has_brokers and (self._required or self._knowledge is _Knowledge.STALE)
+
     def _nobody(self, cluster: RegisteredCluster) -> str:
         if cluster.unusable:
             return (
@@ -174,11 +195,12 @@ class ZooKeeperDiscovery:
         )
 
     def _on_session_event(self, event: SessionEvent) -> None:
-        if event is SessionEvent.CONNECTED and self._changed:
+        if event is SessionEvent.CONNECTED and self._knowledge is not _Knowledge.CURRENT:
             self._tell()
 
     def _on_change(self) -> None:
-        self._changed = True
+        if self._knowledge is _Knowledge.CURRENT:
+            self._knowledge = _Knowledge.STALE
         self._tell()
 
     def _tell(self) -> None:

@@ -53,11 +53,20 @@ MUTANTS: Final = (
     Mutant(
         "net: each refresh waits for a ZooKeeper that is down, although there are bootstrap servers",
         "pyklient/net/zookeeper_discovery.py",
-        "or (away and self._failed and not self._required)",
-        "",
+        "self._required or self._knowledge is _Knowledge.STALE",
+        "True",
         (
             _DISCOVERY
             + "test_zookeeper_that_is_down_at_the_start_is_an_error_unless_there_are_bootstrap_servers",
+        ),
+    ),
+    Mutant(
+        "broker: a broker tries for ever to register under an id that another broker has got",
+        "pyklient/broker/registration/registration.py",
+        "if not error.retriable:",
+        "if False:",
+        (
+            "tests/broker/registration/test_registration.py::test_a_broker_stops_if_another_one_has_its_id_when_its_session_has_expired",
         ),
     ),
     Mutant(

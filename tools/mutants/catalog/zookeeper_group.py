@@ -64,6 +64,16 @@ MUTANTS: Final = (
         ),
     ),
     Mutant(
+        "consumer/group: a member whose subscription changes deletes the node of another session",
+        f"{_ZOOKEEPER}/rebalance.py",
+        "        if not node.mine:",
+        "        if False:",
+        (
+            f"{_TESTS}/test_rebalance.py::"
+            "test_a_node_of_that_name_in_another_session_is_neither_deleted_nor_taken_for_the_own_one",
+        ),
+    ),
+    Mutant(
         "consumer/group: an owner node with the same content is foreign",
         f"{_ZOOKEEPER}/owner_nodes.py",
         "if node.content != str(existing[each]).encode():",
