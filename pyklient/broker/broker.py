@@ -162,8 +162,8 @@ class Broker:
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the broker is closed. Return False if it is still open after *timeout* seconds.
 
-        If the broker has stopped by itself because of an error, raises this error. A broker that is
-        registered in ZooKeeper stops so if it cannot be registered again after its session has expired.
+        If an error has stopped the broker, raises this error. For example, a broker that is registered in
+        ZooKeeper stops if its session has expired and it cannot be registered again.
         """
         stopped = self._stopped.wait(timeout)
         if stopped and self._failure is not None:
@@ -287,7 +287,7 @@ class Broker:
             node.close(record_clean_shutdown=not data.temporary)
 
     def _task_ended(self, task: "asyncio.Task[None]") -> None:
-        """Stop the broker if *task* has failed, because the task would be missing without a trace."""
+        """Log the error and stop the broker if *task* has failed: the broker cannot work without it."""
         if task.cancelled() or (error := task.exception()) is None:
             return
         assert self._stop is not None

@@ -95,7 +95,7 @@ class Registration:
         """Write each change of the topics, and all entries again after the session has expired.
 
         Runs until it is cancelled. Tries again after an error that is retriable, and raises any other error,
-        such as ConfigurationError if another broker has got the id of this broker meanwhile.
+        such as ConfigurationError if another broker has been registered with the id of this broker.
         """
         assert self._broker is not None
         pause = _FIRST_PAUSE
@@ -135,8 +135,8 @@ class Registration:
     async def close(self) -> None:
         """End the session with ZooKeeper, which removes the broker's own node.
 
-        The broker serves its clients meanwhile. If ZooKeeper does not answer, that takes as long as the
-        time-out of the session, and a second.
+        The broker goes on serving its clients during this call. If ZooKeeper does not answer, the call takes
+        one second more than the time-out of the session.
         """
         closed = asyncio.Event()
 

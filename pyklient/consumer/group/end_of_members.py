@@ -1,4 +1,4 @@
-"""The wait for the members of a group that the other system coordinates: Kafka or ZooKeeper.
+"""The wait for members of the same group with the other ``coordination``, which is "kafka" or "zookeeper".
 
 If both kinds of members read at the same time, each partition is read twice. So a member joins after the last
 member of the other kind has left.
@@ -34,10 +34,10 @@ def await_end_of_members(
     """Look at the group again and again, until *coordination* coordinates no members of group *group_id* that
     this member must wait for.
 
-    This is a dialogue with ZooKeeper or with brokers. *members* are the members of the first look. *look*
-    returns a dialogue, whose result is the members of the next look, and *pause* the step of a dialogue that
-    waits for so many seconds. If there are still members after *timeout* seconds, raises KafkaTimeoutError,
-    which names them.
+    This is a dialogue with ZooKeeper or with brokers. *members* are the members that the first look has
+    found. *look* returns a dialogue that looks again and returns the members found. *pause* returns the step
+    of a dialogue that waits for the seconds it is given. If there are still members after *timeout* seconds,
+    raises KafkaTimeoutError, which names them.
     """
     began = clock()
     if members:

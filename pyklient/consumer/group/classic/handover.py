@@ -131,7 +131,8 @@ class Handover:
     def event_after_sleep(self) -> Event | None:
         """Return Event.LOST if the process did not run for so long that the group has removed the member.
 
-        Otherwise return None. The member keeps its id: if the group still knows it, it is no newcomer.
+        Then the partitions of the member are marked as lost. The member joins again with its old
+        id, which the group may still know. Otherwise return None.
         """
         if not self._heartbeats.slept_too_long():
             return None

@@ -16,7 +16,7 @@ __all__ = ["Heartbeats"]
 log = logging.getLogger("pyklient.consumer")
 
 _LONGEST_DELAY = 0.5
-"""The seconds by which this thread may be late on a busy machine."""
+"""The seconds by which the group thread may be late on a busy machine."""
 
 
 class Heartbeats:
@@ -44,8 +44,8 @@ class Heartbeats:
         self.due_at = self._ran_at + self.interval
 
     def slept_too_long(self) -> bool:
-        """Return True if this thread has not run for longer than a session lasts, so that the group must have
-        removed the member. That happens if the process was stopped, or the machine was suspended."""
+        """Return True if the group thread has not run for longer than ``session_timeout_ms``, so that the
+        group must have removed the member. That happens if the process or the machine was suspended."""
         before, self._ran_at = self._ran_at, time.monotonic()
         slept = self._ran_at - before
         if slept <= self._member.session_timeout_ms / 1000 + _LONGEST_DELAY:
