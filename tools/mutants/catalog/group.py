@@ -103,6 +103,33 @@ MUTANTS: Final = (
         ),
     ),
     Mutant(
+        "consumer/group: a partition moves before its owner has given it back",
+        "pyklient/consumer/group/assignors/incremental.py",
+        "if where in kept[name] or where not in revoked]",
+        "if where in kept[name] or where]",
+        (
+            "tests/consumer/group/classic/test_dialogues.py::test_the_leader_assigns_by_the_assignor_that_the_group_has_chosen",
+        ),
+    ),
+    Mutant(
+        "consumer/group: a member that was stopped for longer than its session reads on",
+        "pyklient/consumer/group/classic/heartbeats.py",
+        "if slept <= self._member.session_timeout_ms / 1000 + _LONGEST_DELAY:",
+        "if True:",
+        (
+            "tests/consumer/group/test_incremental.py::test_a_member_whose_process_was_stopped_for_longer_than_its_session_gives_its_partitions_up_at_once",
+        ),
+    ),
+    Mutant(
+        "consumer/group: lost partitions are told as revoked ones",
+        "pyklient/consumer/group/assignment_handler.py",
+        "lost = [owned.partition for owned in revoked if owned.lost]",
+        "lost = [owned.partition for owned in revoked if not owned.active and owned.lost and False]",
+        (
+            "tests/consumer/group/test_rebalance_listener.py::test_a_listener_hears_what_is_assigned_revoked_and_lost",
+        ),
+    ),
+    Mutant(
         "consumer: a partition that is revoked takes the queues of the others along",
         "pyklient/consumer/stream/fetch_queue.py",
         "self.items = deque(item for item in self.items if item.cursor.active)",
