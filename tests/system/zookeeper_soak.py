@@ -207,9 +207,17 @@ def cut_connection(soak: Soak, name: str) -> None:
 
 def garble_node(soak: Soak, name: str) -> None:
     """Write garbage into the member's node, and delete the node when a member has complained."""
+
+    def is_garbled() -> bool:
+        with suppress(NoNodeError):  # after a restart, a session may end late, and its member joins again
+            soak.nodes.set(soak.node_of(name), b"garbage")
+            return True
+        return False
+
     with soak.expecting_complaint(name):
-        soak.nodes.set(soak.node_of(name), b"garbage")
-    soak.nodes.delete(soak.node_of(name))
+        wait_until(is_garbled, _PATIENCE, f"garbage in the node of {name}")
+    with suppress(NoNodeError):
+        soak.nodes.delete(soak.node_of(name))
 
 
 def add_garbage(soak: Soak, _name: str) -> None:
