@@ -155,8 +155,8 @@ def _subscription(group_id: str, member: Any) -> tuple[str, ...]:
 
 
 def _decoded(kind: type[_Blob], content: bytes, what: str, group_id: str, member: Any) -> _Blob | None:
-    """Return the blob in *content*. Return None if there is none, and also, with a warning in the log, if it
-    cannot be parsed. *what* is its name in the warning."""
+    """Return the blob in *content*. Return None if *content* is empty. If it cannot be parsed, log a warning,
+    in which *what* names the blob, and return None."""
     if not content:
         return None
     try:

@@ -58,7 +58,7 @@ class KazooThreads(SequentialThreadingHandler):
         return str(self.last_failure or "it does not answer")
 
     def connected(self) -> None:
-        """Record that a server has accepted the session. ``ZooKeeper`` itself warns when it is lost."""
+        """Record that a server has accepted the session, so that no warning of a slow connection follows."""
         self._slow_after = math.inf
         self.rejected.accepted()
 

@@ -66,10 +66,10 @@ class BackgroundCommits:
             time.sleep(_POLL)
 
     def wait(self, timeout: float) -> bool:
-        """Wait until all commits are made and their callbacks have returned. A callback does not wait for
-        itself.
+        """Wait until all commits are made and their callbacks have returned.
 
-        Return False if that takes longer than *timeout* seconds.
+        Return False if that takes longer than *timeout* seconds. If a callback calls this method, return True
+        at once.
         """
         deadline = time.monotonic() + timeout
         while self.pending and threading.current_thread() is not self._thread:
