@@ -76,7 +76,8 @@ class ClientConfig:
     bootstrap_refused_timeout_ms: int = option(
         -1,
         "give up after this time if every bootstrap server refuses connections or has a host name that "
-        "does not exist, and none has answered yet; -1 waits as long as the call may take (only in pyklient)",
+        "does not exist, and none has answered yet; with -1, only the call's own time-out ends the wait "
+        "(only in pyklient)",
         at_least=-1,
     )
     connections_max_idle_ms: int = option(

@@ -74,7 +74,7 @@ class ConsumerConfig(ClientConfig):
     )
     offsets_storage: str | None = option(
         None,
-        "where the group commits its offsets: kafka or zookeeper; by default where the group is coordinated",
+        "where the group commits its offsets: kafka or zookeeper; by default, the same as coordination",
         choices=("kafka", "zookeeper", None),
     )
     offsets_retention_ms: int | None = option(
@@ -96,8 +96,9 @@ class ConsumerConfig(ClientConfig):
     )
     rebalance_backoff_ms: int = option(
         2_000,
-        "pause between two attempts to divide the partitions of a group that ZooKeeper coordinates; all "
-        "attempts together should last longer than a session",
+        "pause between two attempts to divide the partitions of a group that ZooKeeper coordinates. All "
+        "attempts together should last longer than zookeeper_session_timeout_ms, because the partitions of a "
+        "member that was killed are free only then",
         at_least=0,
     )
     consumer_id: str | None = option(
@@ -120,7 +121,7 @@ class ConsumerConfig(ClientConfig):
     )
     max_poll_interval_ms: int = option(
         300_000,
-        "a member leaves the group if its loop asks for no message for this long while a message waits",
+        "a member leaves the group if a message waits for this long and its loop does not ask for it",
         at_least=1,
     )
     auto_offset_reset: str = option(

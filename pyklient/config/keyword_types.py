@@ -49,7 +49,8 @@ class ClientOptions(TypedDict, total=False):
 
     bootstrap_refused_timeout_ms: int
     """give up after this time if every bootstrap server refuses connections or has a host name that does not
-    exist, and none has answered yet; -1 waits as long as the call may take (only in pyklient)"""
+    exist, and none has answered yet; with -1, only the call's own time-out ends the wait (only in
+    pyklient)"""
 
     connections_max_idle_ms: int
     """close a connection that was not used for this long"""
@@ -138,14 +139,14 @@ class ProducerOptions(ClientOptions, total=False):
 
     enable_idempotence: bool | None
     """prevent retries from duplicating or reordering records; by default on if acks is all and the broker
-    supports it. If this option is not set, retries=0 or max_in_flight_requests_per_connection above 5 turns
-    idempotence off, with a warning"""
+    supports it. If this option is not set, two other options turn idempotence off, with a warning: retries=0,
+    and max_in_flight_requests_per_connection above 5"""
 
     linger_ms: int
     """time that a batch waits for more records"""
 
     batch_size: int
-    """largest size of a batch in bytes; its memory grows as records are added"""
+    """size in bytes up to which records are added to a batch; a larger record is a batch of its own"""
 
     buffer_memory: int
     """memory in bytes for unconfirmed records and their batches; send() blocks while it is used up"""
@@ -157,7 +158,7 @@ class ProducerOptions(ClientOptions, total=False):
     """forget a topic to which nothing was sent for this long"""
 
     max_request_size: int
-    """largest size of a record or batch in bytes"""
+    """largest size in bytes of a record, and of a batch; send() refuses a larger record"""
 
     produce_max_bytes: int
     """largest size of a produce request in bytes; it contains the batches of as many partitions as fit, and
@@ -173,12 +174,13 @@ class ProducerOptions(ClientOptions, total=False):
     """largest number of retries after retriable failures, within delivery_timeout_ms"""
 
     max_in_flight_requests_per_connection: int
-    """largest number of produce requests in flight to one broker, and of batches in flight of one
-    partition"""
+    """largest number of produce requests in flight to one broker; also the largest number of batches in
+    flight to one partition"""
 
     partitioner: Callable[[str, bytes | None, int], int] | HasPartition | None
-    """function (topic, key, partition_count) -> int; by default murmur2 of the key, as in Java's client, and
-    without a key one partition until its batch is sent, then another (only in pyklient)"""
+    """function (topic, key, partition_count) -> int. By default, murmur2 of the key decides, as in Java's
+    client. Records without a key go to one partition until its batch is sent, and then to another (only in
+    pyklient)"""
 
     key_encoder: Encoder | None
     """function that turns keys into bytes (only in pyklient)"""
@@ -207,7 +209,7 @@ class ReadOptions(ClientOptions, total=False):
     max.poll.interval.ms)"""
 
     max_poll_interval_ms: int
-    """a member leaves the group if its loop asks for no message for this long while a message waits"""
+    """a member leaves the group if a message waits for this long and its loop does not ask for it"""
 
     isolation_level: Literal["read_uncommitted", "read_committed"]
     """read_committed leaves out records of aborted and open transactions"""
@@ -259,7 +261,7 @@ class ConsumerOptions(ReadOptions, total=False):
     coordinate themselves through ZooKeeper, as the Scala consumer does (only in pyklient)"""
 
     offsets_storage: Literal["kafka", "zookeeper", None]
-    """where the group commits its offsets: kafka or zookeeper; by default where the group is coordinated"""
+    """where the group commits its offsets: kafka or zookeeper; by default, the same as coordination"""
 
     offsets_retention_ms: int | None
     """how long Kafka keeps the offsets that the group commits, from each commit on; by default as long as
@@ -274,8 +276,9 @@ class ConsumerOptions(ReadOptions, total=False):
     the connector raises an error"""
 
     rebalance_backoff_ms: int
-    """pause between two attempts to divide the partitions of a group that ZooKeeper coordinates; all attempts
-    together should last longer than a session"""
+    """pause between two attempts to divide the partitions of a group that ZooKeeper coordinates. All attempts
+    together should last longer than zookeeper_session_timeout_ms, because the partitions of a member that was
+    killed are free only then"""
 
     consumer_id: str | None
     """last part of the member's id in a group that ZooKeeper coordinates; by default host, time and a random

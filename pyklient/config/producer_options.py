@@ -34,12 +34,14 @@ class ProducerConfig(ClientConfig):
     enable_idempotence: bool | None = option(
         None,
         "prevent retries from duplicating or reordering records; by default on if acks is all and the "
-        "broker supports it. If this option is not set, retries=0 or "
-        "max_in_flight_requests_per_connection above 5 turns idempotence off, with a warning",
+        "broker supports it. If this option is not set, two other options turn idempotence off, with a "
+        "warning: retries=0, and max_in_flight_requests_per_connection above 5",
     )
     linger_ms: int = option(5, "time that a batch waits for more records", at_least=0)
     batch_size: int = option(
-        1_000_000, "largest size of a batch in bytes; its memory grows as records are added", at_least=0
+        1_000_000,
+        "size in bytes up to which records are added to a batch; a larger record is a batch of its own",
+        at_least=0,
     )
     buffer_memory: int = option(
         32 * MIB,
@@ -53,7 +55,11 @@ class ProducerConfig(ClientConfig):
     metadata_max_idle_ms: int = option(
         300_000, "forget a topic to which nothing was sent for this long", at_least=1
     )
-    max_request_size: int = option(1_048_576, "largest size of a record or batch in bytes", at_least=1)
+    max_request_size: int = option(
+        1_048_576,
+        "largest size in bytes of a record, and of a batch; send() refuses a larger record",
+        at_least=1,
+    )
     produce_max_bytes: int = option(
         4 * MIB,
         "largest size of a produce request in bytes; it contains the batches of as many partitions as fit, "
@@ -73,14 +79,15 @@ class ProducerConfig(ClientConfig):
     )
     max_in_flight_requests_per_connection: int = option(
         5,
-        "largest number of produce requests in flight to one broker, and of batches in flight of one "
-        "partition",
+        "largest number of produce requests in flight to one broker; also the largest number of batches in "
+        "flight to one partition",
         at_least=1,
     )
     partitioner: Callable[[str, bytes | None, int], int] | HasPartition | None = option(
         None,
-        "function (topic, key, partition_count) -> int; by default murmur2 of the key, as in Java's client, "
-        "and without a key one partition until its batch is sent, then another (only in pyklient)",
+        "function (topic, key, partition_count) -> int. By default, murmur2 of the key decides, as in Java's "
+        "client. Records without a key go to one partition until its batch is sent, and then to another "
+        "(only in pyklient)",
     )
     key_encoder: Encoder | None = option(None, "function that turns keys into bytes (only in pyklient)")
     value_encoder: Encoder | None = option(None, "function that turns values into bytes (only in pyklient)")

@@ -153,7 +153,7 @@ class _Parser:
         self._depth -= 1
         self._ignore_case = before
         if self._at >= len(self._pattern):
-            raise self._error("a group is not closed")
+            raise self._error("a '(' has no ')'")
         self._at += 1
         return node
 

@@ -119,8 +119,9 @@ def _check_replicas(node: NodeState, index: int, broker_ids: Sequence[int]) -> N
 def delete_topics(
     node: NodeState, request: DeleteTopicsRequest, context: RequestContext
 ) -> DeleteTopicsResponse:
-    """Delete topics by name, or from version 6 on by name or id, with the offsets committed for their
-    partitions."""
+    """Delete topics, and the offsets that groups have committed for their partitions.
+
+    The request names each topic, or has its id (from version 6 on)."""
     if context.version < _TOPIC_IDS:
         wanted = [DeleteTopicsRequest.DeleteTopicState(name=name) for name in request.topic_names]
     else:

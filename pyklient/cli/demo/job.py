@@ -4,8 +4,8 @@ half-way.
 Producing starts when the first two members have joined. The last quarter of the flights is not produced until
 the third member has joined. Otherwise the third member would find nothing left to read on a fast machine.
 
-Each thread owns its counts. Until all threads have ended, the thread that runs the job reads only the numbers
-of messages in these counts.
+Each thread counts what it has produced or read. Until all threads have ended, the thread that runs the job
+only shows how many messages these are. Then it compares everything that they have counted.
 """
 
 import logging

@@ -53,7 +53,11 @@ class PartitionChoice:
             count = self._topics.refreshed(topic, deadline)
             self._appender.set_partitions(topic, count)
         if not 0 <= number < count:
-            known = "its only partition is 0" if count == 1 else f"its partitions are 0 to {count - 1}"
+            known = (
+                "its only partition has the number 0"
+                if count == 1
+                else f"its partitions have the numbers 0 to {count - 1}"
+            )
             raise ConfigurationError(f"partition {number} of topic {topic!r} does not exist: {known}")
         return number
 

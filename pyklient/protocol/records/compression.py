@@ -63,7 +63,7 @@ _CODECS: Final = tuple(Compression)
 
 
 def compression_of(attributes: int, magic: int) -> Compression:
-    """Return the codec that the *attributes* of a batch name. Raises UnsupportedCodecError if Kafka has no
+    """Return the codec in *attributes*, a field of every batch. Raises UnsupportedCodecError if Kafka has no
     such codec."""
     number = attributes & 0x07
     if number >= len(_CODECS):

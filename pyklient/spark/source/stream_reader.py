@@ -152,8 +152,8 @@ else:
         """A reader of streaming queries that supports limits on micro-batches and Trigger.AvailableNow."""
 
         def getDefaultReadLimit(self) -> ReadLimit:
-            """Return the limit that the options set. It differs from Spark's own limits, such as "read
-            all"."""
+            """Return the limit on a micro-batch that ``minOffsetsPerTrigger`` and ``maxOffsetsPerTrigger``
+            set. Spark asks for it unless the trigger has a limit of its own."""
             least, most = self._options.min_offsets_per_trigger, self._options.max_offsets_per_trigger
             if most is not None:
                 return ReadMaxRows(most)
