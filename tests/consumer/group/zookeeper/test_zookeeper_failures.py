@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -164,13 +165,16 @@ def test_a_group_survives_a_restart_of_zookeeper(feed: Feed, tmp_path: Path) -> 
     reaper = Reaper()
     zookeeper = ZooKeeper(tmp_path / "zookeeper", reaper)
     zookeeper.start()
+    # A server that is starting may accept a connection and never answer. The client then tries again after
+    # the time-out of its session, and the readers must wait for longer than that.
+    options: dict[str, Any] = {"zookeeper_session_timeout_ms": 10_000, "consumer_timeout_ms": 60_000}
     try:
         with PlantedCluster(zookeeper.hosts, feed) as cluster:
             cluster.add_broker()
             topic = cluster.topic(2)
-            with cluster.connect("g", "a", zookeeper_session_timeout_ms=10_000) as connector:
+            with cluster.connect("g", "a", **options) as connector:
                 reader = Reader(connector.stream(topic))
-                with cluster.connect("g", "b", zookeeper_session_timeout_ms=10_000) as other:
+                with cluster.connect("g", "b", **options) as other:
                     second = Reader(other.stream(topic))
                     cluster.wait_owned("g", topic, "a-0", "b-0")
                     spread(feed, topic, 2, "before")
