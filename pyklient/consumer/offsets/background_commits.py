@@ -4,11 +4,12 @@ import logging
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from pyklient.consumer.offsets.uncommitted_positions import ToCommit
-from pyklient.errors import KafkaError, KafkaTimeoutError
+from pyklient.errors import ClosedError, KafkaError, KafkaTimeoutError
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 __all__ = ["BackgroundCommits", "CommitCallback"]
@@ -21,43 +22,48 @@ _POLL = 0.005
 CommitCallback: TypeAlias = Callable[[dict[TopicPartition, OffsetAndMetadata], KafkaError | None], object]
 """A function that is called with the offsets of a commit, and its error or None."""
 
+_Found = TypeVar("_Found")
+_Offsets: TypeAlias = Mapping[TopicPartition, ToCommit]
+
 
 class _Commit(NamedTuple):
-    wanted: Mapping[TopicPartition, ToCommit]
+    wanted: _Offsets
     deadline: float
     callback: CommitCallback | None
 
 
 class BackgroundCommits:
-    """The commits of one connector for which nobody waits. *commit* makes one, until a deadline. *lock*
-    guards the number of commits that are waiting.
+    """The commits of one connector for which nobody waits. *commit* makes one, until a deadline. *lock* is
+    held while the offsets of a commit are found and queued, so that no other commit comes between.
 
     At most 1,000 commits wait. The thread starts with the first one.
     """
 
-    def __init__(
-        self, commit: Callable[[Mapping[TopicPartition, ToCommit], float], None], lock: threading.Lock
-    ) -> None:
+    def __init__(self, commit: Callable[[_Offsets, float], None], lock: threading.Lock) -> None:
         self._commit = commit
-        self._queue: queue.SimpleQueue[_Commit | None] = queue.SimpleQueue()
         self._lock = lock
-        self._pending = 0
+        # A commit stays in its queue until it is made, and its outcome until the callback has returned.
+        self._commits: deque[_Commit] = deque()
+        self._outcomes: deque[tuple[_Commit, KafkaError | None]] = deque()
+        self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._ended = False
         self._thread: threading.Thread | None = None
 
-    @property
-    def pending(self) -> bool:
-        """True while a commit waits or is being made."""
-        return self._pending > 0
-
     def put(
-        self, wanted: Mapping[TopicPartition, ToCommit], timeout: float, callback: CommitCallback | None
+        self,
+        find: Callable[[Mapping[TopicPartition, OffsetAndMetadata]], _Offsets],
+        timeout: float,
+        callback: CommitCallback | None,
     ) -> None:
-        """Commit *wanted* within *timeout* seconds, after all earlier commits. Then call *callback*.
+        """Commit what *find* returns within *timeout* seconds, after all earlier commits. Then call
+        *callback*.
 
-        Raises KafkaTimeoutError if 1,000 commits have been waiting for *timeout* seconds.
+        *find* is called at once, with the newest offset of each partition in the commits that wait. Raises
+        KafkaTimeoutError if 1,000 commits have been waiting for *timeout* seconds, and ClosedError after
+        ``end``.
         """
         deadline = time.monotonic() + timeout
-        while not self._put(_Commit(wanted, deadline, callback)):
+        while not self._put(find, deadline, callback):
             if time.monotonic() >= deadline:
                 raise KafkaTimeoutError(
                     f"{_MOST_WAITING} commits are waiting already, and none was made within {timeout:.3g} s; "
@@ -65,14 +71,27 @@ class BackgroundCommits:
                 )
             time.sleep(_POLL)
 
-    def wait(self, timeout: float) -> bool:
-        """Wait until all commits are made and their callbacks have returned.
+    def unless_waiting(self, find: Callable[[], _Found]) -> _Found | None:
+        """Return the result of *find*, or None if a commit waits or is being made."""
+        with self._lock:
+            return None if self._commits else find()
 
-        Return False if that takes longer than *timeout* seconds. If a callback calls this method, return True
-        at once.
+    def wait(self, timeout: float, *, for_callbacks: bool) -> bool:
+        """Wait until all commits are made. With *for_callbacks*, wait until their callbacks have returned
+        too.
+
+        Return False if that takes longer than *timeout* seconds. If a callback calls this method, make the
+        commits here, and do not wait for callbacks.
         """
         deadline = time.monotonic() + timeout
-        while self.pending and threading.current_thread() is not self._thread:
+        if threading.current_thread() is self._thread:
+            while self._commits:
+                self._make_next()
+            return True
+        if self._commits:
+            with self._lock:  # an exception such as KeyboardInterrupt may have ended ``put`` half-way
+                self._run_thread()
+        while self._commits or (for_callbacks and self._outcomes):
             if time.monotonic() >= deadline:
                 return False
             time.sleep(_POLL)
@@ -80,44 +99,84 @@ class BackgroundCommits:
 
     def end(self) -> None:
         """Let the thread end after the commits that wait now. This call acquires no lock and never waits."""
-        self._queue.put(None)
+        self._ended = True
+        self._wake.put(None)
 
     def join(self, timeout: float) -> None:
         """Wait up to *timeout* seconds for the thread to end, unless the calling thread is that thread."""
         thread = self._thread
-        if thread is not None and thread is not threading.current_thread():
+        if thread is not None and thread.is_alive() and thread is not threading.current_thread():
             thread.join(timeout)
 
-    def _put(self, commit: _Commit) -> bool:
-        """Queue *commit*. Return False if too many commits wait."""
+    def _put(
+        self,
+        find: Callable[[Mapping[TopicPartition, OffsetAndMetadata]], _Offsets],
+        deadline: float,
+        callback: CommitCallback | None,
+    ) -> bool:
+        """Find and queue a commit. Return False if too many commits wait."""
         with self._lock:
-            if self._pending >= _MOST_WAITING and threading.current_thread() is not self._thread:
+            if self._ended:
+                raise ClosedError("offsets were not committed: this ConsumerConnector has been closed")
+            waiting = len(self._commits) + len(self._outcomes)
+            if waiting >= _MOST_WAITING and threading.current_thread() is not self._thread:
                 return False
-            if self._thread is None:
-                thread = threading.Thread(target=self._run, name="pyklient-commits", daemon=True)
-                thread.start()
-                self._thread = thread
-            self._pending += 1
-            self._queue.put(commit)
+            queued = {each: position.at for each, position in self._newest().items()}
+            self._commits.append(_Commit(find(queued), deadline, callback))
+            self._run_thread()
         return True
 
-    def _run(self) -> None:
-        while (commit := self._queue.get()) is not None:
-            self._make(commit)
-            with self._lock:
-                self._pending -= 1
+    def _newest(self) -> dict[TopicPartition, ToCommit]:
+        newest: dict[TopicPartition, ToCommit] = {}
+        for commit in self._commits.copy():
+            newest.update(commit.wanted)
+        return newest
 
-    def _make(self, commit: _Commit) -> None:
-        error: KafkaError | None = None
+    def _run_thread(self) -> None:
+        """Wake the thread. Start it if it does not run."""
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = threading.Thread(target=self._run, name="pyklient-commits", daemon=True)
+            self._thread.start()
+        if self._wake.empty():
+            self._wake.put(None)
+
+    def _run(self) -> None:
+        # An exception in the middle of a start may have made another thread the one that commits.
+        while self._thread is threading.current_thread():
+            while self._commits or self._outcomes:
+                if not self._outcomes:
+                    self._make_next()
+                self._tell_next()
+            with self._lock:
+                if self._ended and not self._commits:
+                    return
+            self._wake.get()
+
+    def _make_next(self) -> None:
+        """Make the first commit that waits, and queue its outcome."""
+        commit = self._commits[0]
+        error: KafkaError | None = KafkaError("the commit was interrupted")
         try:
             self._commit(commit.wanted, commit.deadline)
+            error = None
         except KafkaError as failure:
             error = failure
-        if commit.callback is None:
-            if error is not None:
-                log.warning("offsets were not committed in the background: %s", error)
-            return
+        except BaseException as failure:
+            log.exception("a commit in the background raised an unexpected exception")
+            error = KafkaError(f"offsets were not committed, because of an unexpected {failure!r}")
+        finally:
+            self._outcomes.append((commit, error))
+            self._commits.popleft()
+
+    def _tell_next(self) -> None:
+        """Call the callback of the first outcome. Log a failure that has no callback."""
+        commit, error = self._outcomes[0]
         try:
-            commit.callback({each: position.at for each, position in commit.wanted.items()}, error)
-        except Exception:
+            if commit.callback is not None:
+                commit.callback({each: position.at for each, position in commit.wanted.items()}, error)
+            elif error is not None:
+                log.warning("offsets were not committed in the background: %s", error)
+        except BaseException:  # sys.exit() in a callback must not end the commits of the connector
             log.exception("the callback of commit_offsets_async raised an exception")
+        finally:
+            self._outcomes.popleft()

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
+from functools import partial
 
 from pyklient.consumer.offsets.background_commits import BackgroundCommits, CommitCallback
 from pyklient.consumer.offsets.offset_store import OffsetStore, Rejection, Rejections
@@ -69,17 +70,17 @@ class OffsetCommitter:
         KafkaTimeoutError with the last failure after *timeout* seconds.
         """
         deadline = time.monotonic() + timeout
-        with self._taking_turns(timeout):
-            self._commit(self._uncommitted.find(streams, in_hand=True), deadline)
+        find = partial(self._uncommitted.find, streams, in_hand=True)
+        with self._taking_turns(timeout, find, for_callbacks=not self._ownership.changes_here()) as wanted:
+            self._commit(wanted, deadline)
 
     def commit_these(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout: float) -> None:
         """Commit *offsets*, whatever messages have been handed out. The errors are those of
         :meth:`commit`."""
         deadline = time.monotonic() + timeout
-        with self._taking_turns(timeout):
-            generation = (self._ownership.assignment or Assignment()).identity.generation
-            self._uncommitted.name(offsets.keys())
-            self._commit({each: ToCommit(at, generation) for each, at in offsets.items()}, deadline)
+        find = partial(self._uncommitted.name, offsets)
+        with self._taking_turns(timeout, find, for_callbacks=not self._ownership.changes_here()) as wanted:
+            self._commit(wanted, deadline)
 
     def commit_in_background(
         self,
@@ -93,16 +94,19 @@ class OffsetCommitter:
         All later commits of the connector are made after this one.
         """
         if offsets is None:
-            wanted = self._uncommitted.find(streams, in_hand=True)
+            find = partial(self._uncommitted.find, streams, in_hand=True)
+            self.background.put(lambda queued: find(queued=queued), timeout, callback)
         else:
-            generation = (self._ownership.assignment or Assignment()).identity.generation
-            self._uncommitted.name(offsets.keys())
-            wanted = {each: ToCommit(at, generation) for each, at in offsets.items()}
-        self.background.put(wanted, timeout, callback)
+            self.background.put(lambda _queued: self._uncommitted.name(offsets), timeout, callback)
 
     def _commit_in_turn(self, wanted: Mapping[TopicPartition, ToCommit], deadline: float) -> None:
-        with self._taking_turns(deadline - time.monotonic()):
+        timeout = max(0.0, deadline - time.monotonic())
+        if not self._turn.acquire(timeout=timeout):
+            raise self._previous_has_not_ended(timeout)
+        try:
             self._commit(wanted, deadline)
+        finally:
+            self._turn.release()
 
     def commit_completed_async(self) -> None:
         """Commit the positions of the messages that are done, without waiting for the response."""
@@ -110,8 +114,8 @@ class OffsetCommitter:
         if assignment is None or (self._sent is not None and not self._sent.done()):
             return
         try:
-            with self._taking_turns(0):
-                handed = self._uncommitted.find(self._streams, in_hand=False)
+            find = partial(self._uncommitted.find, self._streams, in_hand=False)
+            with self._taking_turns(0, find) as handed:
                 sent = {
                     each: position
                     for each, position in handed.items()
@@ -133,8 +137,9 @@ class OffsetCommitter:
         deadline = time.monotonic() + timeout
         self._failure_logged = False
         try:
-            with self._taking_turns(timeout):
-                self._commit(self._uncommitted.find(self._streams, in_hand=in_hand), deadline)
+            find = partial(self._uncommitted.find, self._streams, in_hand=in_hand)
+            with self._taking_turns(timeout, find) as wanted:
+                self._commit(wanted, deadline)
         except CommitError as error:
             log.info("the automatic commit did not store the offsets of some partitions: %s", error)
             self._failure_logged = True
@@ -165,24 +170,38 @@ class OffsetCommitter:
             )
 
     @contextmanager
-    def _taking_turns(self, timeout: float) -> Iterator[None]:
+    def _taking_turns(
+        self,
+        timeout: float,
+        find: Callable[[], dict[TopicPartition, ToCommit]],
+        *,
+        for_callbacks: bool = False,
+    ) -> Iterator[dict[TopicPartition, ToCommit]]:
         """Let one commit at a time run in the ``with`` block, so that no older position is stored after a
-        newer one.
+        newer one. Yield the positions that *find* returns once all earlier commits are made.
 
-        Raises KafkaTimeoutError, with the reason if it is known, if the previous commit takes longer than
-        *timeout* seconds.
+        With *for_callbacks*, wait for the callbacks of these commits too. The thread that rebalances must
+        not, because a callback may wait for it. Raises KafkaTimeoutError, with the reason if it is known, if
+        that takes longer than *timeout* seconds.
         """
         deadline = time.monotonic() + timeout
-        made = self.background.wait(timeout)
-        if not (made and self._turn.acquire(timeout=max(0.0, deadline - time.monotonic()))):
-            raise KafkaTimeoutError(
-                f"offsets were not committed within {timeout:.3g} s, because the previous commit has not "
-                f"ended{self._why_it_takes_time()}"
-            )
-        try:
-            yield
-        finally:
-            self._turn.release()
+        wanted = None
+        while wanted is None:
+            made = self.background.wait(max(0.0, deadline - time.monotonic()), for_callbacks=for_callbacks)
+            if not (made and self._turn.acquire(timeout=max(0.0, deadline - time.monotonic()))):
+                raise self._previous_has_not_ended(timeout)
+            try:
+                wanted = self.background.unless_waiting(find)
+                if wanted is not None:
+                    yield wanted
+            finally:
+                self._turn.release()
+
+    def _previous_has_not_ended(self, timeout: float) -> KafkaTimeoutError:
+        return KafkaTimeoutError(
+            f"offsets were not committed within {timeout:.3g} s, because the previous commit has not "
+            f"ended{self._why_it_takes_time()}"
+        )
 
     def _why_it_takes_time(self) -> str:
         if (failure := self._store.unreachable()) is not None:
@@ -275,13 +294,15 @@ class OffsetCommitter:
         """Wait for the assignment that follows *assignment*.
 
         Return the partitions in *rejected* that can be committed under the next assignment. Return no
-        partitions if *deadline* passes before the next assignment.
+        partitions if *deadline* passes before the next assignment, or if all of them are lost: the next
+        assignment may begin only after a rebalance listener that waits for this commit.
         """
         again = [each for each, why in rejected.items() if why.outdated]
         if not again or self._ownership.changes_here() or assignment.identity == NOBODY:
             return []
         while self._ownership.assignment is assignment:
-            if time.monotonic() >= deadline or self._ownership.ended:
+            lost = all(assignment.partitions[each].lost for each in again)
+            if lost or time.monotonic() >= deadline or self._ownership.ended:
                 return []
             time.sleep(_POLL)
         return again

@@ -1,6 +1,7 @@
 """The positions of a connector's streams that are still to be committed."""
 
 from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from pyklient.consumer.owned_partitions import Assignment, Ownership
@@ -50,9 +51,10 @@ class UncommittedPositions:
                     if each not in stay and self._is_over(each, handed, assignment)
                 }
             )
-        self._again = {each: offsets for each, offsets in self._again.items() if each in stay}
-        self._named &= stay
-        self._committed = {each: stored for each, stored in self._committed.items() if each in stay}
+        # Commits of other threads insert meanwhile: only copies can be iterated over.
+        self._again = {each: offsets for each, offsets in self._again.copy().items() if each in stay}
+        self._named = self._named.copy() & stay
+        self._committed = {each: stored for each, stored in self._committed.copy().items() if each in stay}
         for each in assigned:
             owned = assignment.partitions[each]
             if owned.committed is not None and owned.committed_offset is not None:
@@ -68,7 +70,13 @@ class UncommittedPositions:
             return True
         return not handed.read and assignment.start(partition) != handed.offset
 
-    def find(self, streams: Sequence[StreamCore], *, in_hand: bool) -> dict[TopicPartition, ToCommit]:
+    def find(
+        self,
+        streams: Sequence[StreamCore],
+        *,
+        in_hand: bool,
+        queued: Mapping[TopicPartition, OffsetAndMetadata] = MappingProxyType({}),
+    ) -> dict[TopicPartition, ToCommit]:
         """Return the positions of *streams* that are not committed yet.
 
         With *in_hand*, the messages in hand count, unless a loop in another thread has them. An offset that
@@ -77,6 +85,9 @@ class UncommittedPositions:
         A position is left out if its commit would take an earlier commit back. That happens in two cases: a
         message was committed while a loop had it in hand, or a message that was committed during a rebalance
         comes again, because the new assignment begins at an older committed offset.
+
+        The offsets *queued* will be committed first. A position is compared with them as if they were
+        committed, but is committed again if it is the same, because the commit before may fail.
         """
         assignment = self._ownership.assignment or Assignment()
         found: dict[TopicPartition, Position] = {}
@@ -90,20 +101,24 @@ class UncommittedPositions:
             settled.update(
                 partition
                 for partition, handed in stream.handed(in_hand=True).items()
-                if self._is_committed(partition, handed)
+                if self._is_committed(partition, handed, queued)
             )
+        settled -= {each for each, at in queued.items() if each in found and found[each].offset == at.offset}
         return {
             partition: ToCommit(_at(assignment, partition, handed), handed.generation, handed.read)
             for partition, handed in found.items()
             if partition not in settled
             and (handed.read or partition not in self._named)
-            and not self._is_committed(partition, handed)
+            and (partition in queued or not self._is_committed(partition, handed))
             and handed.offset not in self._again.get(partition, ())
         }
 
-    def name(self, partitions: Collection[TopicPartition]) -> None:
-        """Record that the user commits offsets of *partitions*."""
-        self._named.update(partitions)
+    def name(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> dict[TopicPartition, ToCommit]:
+        """Return *offsets*, which the user commits, as positions of the present generation. Record their
+        partitions."""
+        generation = (self._ownership.assignment or Assignment()).identity.generation
+        self._named.update(offsets)
+        return {each: ToCommit(at, generation) for each, at in offsets.items()}
 
     def note_committed(self, assignment: Assignment, stored: Mapping[TopicPartition, ToCommit]) -> None:
         """Record that the positions *stored* have been committed under *assignment*."""
@@ -113,9 +128,15 @@ class UncommittedPositions:
             if position.generation < owned.generation:
                 self._again[each] = range(owned.start or 0, position.at.offset)
 
-    def _is_committed(self, partition: TopicPartition, handed: Position) -> bool:
-        """Return True if the position *handed* is committed, with its metadata if it has any."""
-        stored = self._committed.get(partition)
+    def _is_committed(
+        self,
+        partition: TopicPartition,
+        handed: Position,
+        queued: Mapping[TopicPartition, OffsetAndMetadata] = MappingProxyType({}),
+    ) -> bool:
+        """Return True if the position *handed* is committed, with its metadata if it has any. An offset in
+        *queued* counts as committed."""
+        stored = queued.get(partition) or self._committed.get(partition)
         if stored is None or stored.offset != handed.offset:
             return False
         return handed.metadata is None or handed.metadata == stored.metadata

@@ -9,7 +9,7 @@ import pytest
 
 from pyklient.consumer.offsets.background_commits import BackgroundCommits
 from pyklient.consumer.offsets.uncommitted_positions import ToCommit
-from pyklient.errors import CommitError, ConfigurationError, KafkaError, KafkaTimeoutError
+from pyklient.errors import ClosedError, CommitError, ConfigurationError, KafkaError, KafkaTimeoutError
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 from tests.consumer.feed import Feed, wait_for
 from tests.consumer.test_consumer_connector import connect
@@ -117,6 +117,10 @@ def test_no_automatic_commit_overtakes_one_that_waits(feed: Feed) -> None:
         wait_for(lambda: feed.committed(group, topic) == [3], "the commits after it")
 
 
+def nothing(_queued: Any) -> dict[TopicPartition, ToCommit]:
+    return {}
+
+
 def test_commits_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     go_on = threading.Event()
 
@@ -126,11 +130,111 @@ def test_commits_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pyklient.consumer.offsets.background_commits._MOST_WAITING", 3)
     commits = BackgroundCommits(commit, threading.Lock())
     for _ in range(3):
-        commits.put({}, 5.0, None)
+        commits.put(nothing, 5.0, None)
     with pytest.raises(KafkaTimeoutError, match="3 commits are waiting already"):
-        commits.put({}, 0.02, None)
-    assert not commits.wait(0.01)
+        commits.put(nothing, 0.02, None)
+    assert not commits.wait(0.01, for_callbacks=False)
     go_on.set()
-    assert commits.wait(5.0)
+    assert commits.wait(5.0, for_callbacks=True)
     commits.end()
     commits.join(5.0)
+
+
+def test_neither_an_unexpected_error_nor_an_exit_in_a_callback_stops_later_commits(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    errors: list[KafkaError | None] = []
+    failures: list[BaseException] = [ValueError("mine"), SystemExit(1)]
+
+    def commit(_wanted: Mapping[TopicPartition, ToCommit], _deadline: float) -> None:
+        if failures:
+            raise failures.pop(0)
+
+    def leave(_offsets: Any, error: KafkaError | None) -> None:
+        errors.append(error)
+        raise SystemExit(1)
+
+    commits = BackgroundCommits(commit, threading.Lock())
+    for _ in range(4):
+        commits.put(nothing, 5.0, leave)
+    assert commits.wait(5.0, for_callbacks=True)
+    assert ["mine" in str(errors[0]), "SystemExit" in str(errors[1]), *errors[2:]] == [True, True, None, None]
+    assert caplog.text.count("the callback of commit_offsets_async raised an exception") == 4
+    assert caplog.text.count("a commit in the background raised an unexpected exception") == 2
+    commits.end()
+    commits.join(5.0)
+
+
+def test_a_commit_that_was_queued_when_its_thread_did_not_start_is_made_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[float] = []
+    commits = BackgroundCommits(lambda _wanted, deadline: made.append(deadline), threading.Lock())
+
+    def interrupt(_thread: threading.Thread) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            commits.put(nothing, 5.0, None)
+    assert commits.wait(5.0, for_callbacks=True)
+    assert len(made) == 1
+    commits.end()
+    commits.join(5.0)
+
+
+def test_a_callback_that_waits_for_commits_makes_those_behind_it_in_order() -> None:
+    made, told = list[str](), list[str]()
+    first, second = (
+        {TopicPartition(name, 0): ToCommit(OffsetAndMetadata(1), 1)} for name in ("first", "second")
+    )
+    held, ended = threading.Event(), threading.Event()
+
+    def commit(wanted: Mapping[TopicPartition, ToCommit], _deadline: float) -> None:
+        held.wait(10)
+        made.extend(each.topic for each in wanted)
+
+    def wait_within(*_outcome: Any) -> None:
+        assert commits.wait(0.0, for_callbacks=True)
+        assert made == ["first", "second"]
+        told.append("first")
+
+    def tell_second(*_outcome: Any) -> None:
+        told.append("second")
+        ended.set()
+
+    commits = BackgroundCommits(commit, threading.Lock())
+    commits.put(lambda _queued: first, 5.0, wait_within)
+    commits.put(lambda _queued: second, 5.0, tell_second)
+    held.set()
+    assert ended.wait(10)
+    assert told == ["first", "second"]
+    commits.end()
+    commits.join(5.0)
+
+
+def test_a_commit_after_the_end_is_an_error_and_those_before_are_made() -> None:
+    made, told = list[float](), list[KafkaError | None]()
+    commits = BackgroundCommits(lambda _wanted, deadline: made.append(deadline), threading.Lock())
+    commits.put(nothing, 5.0, lambda _offsets, error: told.append(error))
+    commits.end()
+    with pytest.raises(ClosedError, match="has been closed"):
+        commits.put(nothing, 5.0, lambda _offsets, error: told.append(error))
+    commits.join(5.0)
+    assert (len(made), told) == (1, [None])
+
+
+def test_closing_in_a_callback_commits_what_was_read(feed: Feed) -> None:
+    topic, group, closed = feed.topic(1, *"abc"), feed.name(), threading.Event()
+    connector = connect(feed, group, auto_commit_interval_ms=3_600_000)
+    stream = connector.stream(topic)
+    assert len(list(islice(stream, 3))) == 3
+
+    def close(*_outcome: Any) -> None:
+        connector.close(timeout=5.0)
+        closed.set()
+
+    connector.commit_offsets_async({TopicPartition(topic, 0): 1}, close)
+    assert closed.wait(10)
+    assert feed.committed(group, topic) == [3]

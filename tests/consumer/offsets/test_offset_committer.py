@@ -1,5 +1,6 @@
 """Commits of a connector, with a store that answers as the test requires: without a broker and a group."""
 
+import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 
@@ -120,3 +121,54 @@ def test_what_another_member_reads_now_is_not_committed() -> None:
     with pytest.raises(CommitError, match="t-1"):
         group.commit()
     assert group.asked == [{T0: 2}]
+
+
+def test_a_position_before_a_commit_that_waits_is_committed_after_it() -> None:
+    group = Group()
+    group.bench.reads_again = True
+    entered, go_on = threading.Event(), threading.Event()
+    group.commit()
+    group.bench.put(batch("c", "d", base=2), start=2, then=4)
+    assert len(next(group.bench.stream.batches(timeout=0.05))) == 2
+
+    def hold() -> None:
+        entered.set()
+        go_on.wait(10)
+
+    group.store.meanwhile = hold
+    group.commits.commit_in_background([group.bench.stream], None, 5.0, None)
+    assert entered.wait(10)
+    group.bench.stream.redeliver()
+    group.commits.commit_in_background([group.bench.stream], None, 5.0, None)
+    go_on.set()
+    assert group.commits.background.wait(5.0, for_callbacks=True)
+    assert group.asked == [{T0: 2, T1: 2}, {T0: 4}, {T0: 2}]
+    group.commits.background.end()
+
+
+def test_a_commit_before_a_rebalance_does_not_wait_for_a_callback_that_waits_for_it() -> None:
+    group, done = Group(), threading.Event()
+
+    def wait_for_the_rebalance(*_outcome: object) -> None:
+        assert rebalanced.wait(10)
+        done.set()
+
+    rebalanced, called = threading.Event(), threading.Event()
+    group.store.meanwhile = called.set
+    group.commits.commit_in_background([], {T0: OffsetAndMetadata(1)}, 5.0, wait_for_the_rebalance)
+    assert called.wait(10)
+    group.commits.commit_completed(5.0, in_hand=True)
+    rebalanced.set()
+    assert done.wait(10)
+    assert group.asked == [{T0: 1}, {T0: 2, T1: 2}]
+    group.commits.background.end()
+
+
+def test_a_commit_of_partitions_that_are_lost_does_not_wait_for_the_next_assignment() -> None:
+    group = Group()
+    group.store.answers = [dict.fromkeys((T0, T1), ErrorCode.ILLEGAL_GENERATION)]
+    group.store.meanwhile = lambda: group.ownership.lose([T0, T1])
+    with pytest.raises(CommitError) as raised:
+        group.commit()
+    assert raised.value.partitions.keys() == {T0, T1}
+    assert len(group.asked) == 1
