@@ -118,7 +118,7 @@ class KeyQueues:
             queue, progress = task.queue, task.progress
             queue.busy = False
             if completed:
-                progress.complete(task.message.offset)
+                progress.complete(task.message)
                 while progress.held and progress.may_start(progress.held[0].offset):
                     self._enqueue(progress.held.popleft(), progress)
             if queue.waiting:

@@ -104,6 +104,8 @@ class ParallelConsumer:
         try:
             while (task := self._stream.queues.next()) is not None:
                 self._handle(task, process or handle)
+        except BaseException as error:
+            self._fail(error)
         finally:
             if process is not None:
                 process.close()

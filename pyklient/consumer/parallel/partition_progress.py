@@ -26,10 +26,9 @@ class PartitionProgress:
         self.held: deque[Message] = deque()
         """Messages that no handler may have yet, because there are too many offsets between them and the
         first message in hand. The metadata of a commit could not tell that they are completed."""
-        self._in_hand: OrderedDict[int, None] = OrderedDict()
+        self._in_hand: OrderedDict[int, Message] = OrderedDict()
         self._next = owned.start or 0
         """The offset after the last message that was in hand."""
-        self._begun = False
         if before is not None and owned.reached is not None:
             remembered = before._completed_from(owned.reached)
         elif owned.committed is not None:
@@ -45,34 +44,43 @@ class PartitionProgress:
         """
         remembered = self._remembered
         for message in messages:
-            if not self._begun:
-                self._begun = True
-                if message.offset < self._next:
-                    remembered.clear()  # the log was emptied, or the topic created again: these are others
+            if message.offset < self._next:
+                # The log was emptied, or the topic created again: these messages are others.
+                remembered.clear()
+                self._forget_from(message.offset)
             self._next = message.offset + 1
             while remembered and remembered[0].stop <= message.offset:
                 remembered.popleft()
             if not (remembered and message.offset in remembered[0]):
-                self._in_hand[message.offset] = None
+                self._in_hand[message.offset] = message
                 yield message
 
     def may_start(self, offset: int) -> bool:
         """Return True if the metadata of a commit will have space to list the message at *offset* as
         completed."""
-        first = next(iter(self._in_hand))
+        first = next(iter(self._in_hand), offset)
         last = self._remembered[-1].stop if self._remembered else offset
         gaps = len(self._in_hand) + len(self._remembered)
         return offset == first or completed_offsets.fits(max(offset, last) + 1 - first, gaps)
 
-    def complete(self, offset: int) -> None:
-        """Record that the handler of the message at *offset* has returned."""
-        del self._in_hand[offset]
+    def complete(self, message: Message) -> None:
+        """Record that the handler of *message* has returned.
+
+        This changes nothing if another message has been read at the same offset since.
+        """
+        if self._in_hand.get(message.offset) is message:
+            del self._in_hand[message.offset]
 
     def position(self, read: Position) -> Position:
         """Return the position to commit. *read* is the position up to which messages have been read."""
         first = next(iter(self._in_hand), read.offset)
         completed = [run for run in self._completed(read.offset) if run]
         return read._replace(offset=first, metadata=completed_offsets.encode(first, completed))
+
+    def _forget_from(self, offset: int) -> None:
+        """Count no message from *offset* on as in hand, because other messages follow at these offsets."""
+        for each in [each for each in self._in_hand if each >= offset]:
+            del self._in_hand[each]
 
     def _completed_from(self, start: int) -> list[range]:
         """Return the offsets from *start* on that are completed now."""

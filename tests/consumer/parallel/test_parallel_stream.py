@@ -7,6 +7,7 @@ import pytest
 
 from pyklient.consumer.parallel import completed_offsets
 from pyklient.consumer.parallel.key_queues import Task
+from pyklient.consumer.parallel.parallel_consumer import ParallelConsumer
 from pyklient.topic_partition import OffsetAndMetadata
 from tests.consumer.parallel.bench import Bench, Record
 from tests.run.seed import seed
@@ -119,6 +120,38 @@ def test_what_a_log_contains_after_it_was_emptied_is_not_mistaken_for_what_was_d
     cursor_at_start.cursor.queue = bench.stream.queue
     bench.stream.queue.items.append(cursor_at_start)
     assert bench.handle_all() == list(range(10))
+
+
+def test_a_message_that_is_read_again_while_its_first_handler_runs_counts_by_its_own_handler() -> None:
+    bench = Bench(unkeyed(2))
+    bench.read_all()
+    old = [bench.take(), bench.take()]
+    again = Bench(unkeyed(2)).stream.queue.items[0]  # as after the topic was created again
+    again.cursor.owned = bench.owned
+    again.cursor.queue = bench.stream.queue
+    bench.stream.queue.items.append(again)
+    bench.read_all()
+    new = [bench.take(), bench.take()]
+    for task in old:
+        assert task is not None
+        bench.finish(task)
+    assert bench.to_commit() == OffsetAndMetadata(0, ""), "the second handlers still run"
+    for task in new:
+        assert task is not None
+        bench.finish(task)
+    assert bench.to_commit() == OffsetAndMetadata(2, "")
+
+
+def test_an_error_at_the_end_of_a_handler_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(unkeyed(1))
+
+    def fail(*_: object, **__: object) -> None:
+        raise ValueError("cannot finish")
+
+    monkeypatch.setattr(bench.stream.queues, "finish", fail)
+    consumer = ParallelConsumer(bench.stream, lambda: None, lambda _message: None, 1, False, None)
+    with pytest.raises(ValueError, match="cannot finish"):
+        consumer.run()
 
 
 def test_messages_of_a_revoked_partition_that_wait_are_dropped_and_come_again() -> None:
