@@ -101,19 +101,27 @@ class AssignmentHandler:
         *stream_numbers* has the number of the stream that reads each partition, among the streams of its
         topic. Without it, the partitions are divided evenly between the streams. Raises an error if the
         offsets to begin at cannot be found. If the error is retriable, nothing has changed, and the call may
-        be made again.
+        be made again. If the membership has failed meanwhile, nothing of *partitions* is read.
         """
         starts = self._store.fetch(partitions, self._fetch_timeout)
         points = self._choice.subscription.start.to_find(starts, created=created)
         found = self._fetchers.find_offsets(points, self._fetch_timeout) if points else {}
         starts.update(dict.fromkeys(found))
+        if self._ownership.ended:
+            return
         with self._ownership.changing():
             assignment = self._ownership.after(identity, starts, self._reached(starts), found)
             self._commits.begin(assignment, partitions)
             self._ownership.begin(assignment)
+            if self._ownership.ended:  # fail() may not have seen this assignment
+                self._ownership.lose(partitions)
+                self._ownership.revoke(partitions)
+                return
             self.next_commit_at = time.monotonic() + self._commit_interval
             self._choice.choose(partitions, assignment.partitions.keys() - set(partitions), stream_numbers)
             self._tell(lambda listener: listener.on_partitions_assigned(partitions))
+            if self._ownership.ended:  # fail() has told the listener that they are lost
+                return
             reset = "earliest" if created else self._reset
             cursors = [
                 self._cursor(assignment.partitions[each], stream, reset)

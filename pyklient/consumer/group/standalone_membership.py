@@ -102,8 +102,8 @@ class StandaloneMembership:
                 self._then()
                 return
             try:
+                self._handler.commit_if_due(time.monotonic())  # also while new partitions cannot be begun
                 self._look()
-                self._handler.commit_if_due(time.monotonic())
             except KafkaError as error:
                 if not error.retriable:
                     self._handler.fail(error)

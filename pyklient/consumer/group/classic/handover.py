@@ -86,6 +86,9 @@ class Handover:
         elif given_back := self._owned.difference(partitions):
             self.must_rejoin = True
             self._revoke(given_back, self._revocation_timeout, identity)
+            if member.generation >= 0:
+                # If assigning fails, the member joins without a claim to what it does not read any more.
+                member.owned = self._owned
         new = [each for each in partitions if each not in self._owned]
         try:
             self._call(partial(self.handler.assigned, new, identity))

@@ -1,0 +1,95 @@
+"""What is read if the membership fails on one thread while another thread assigns partitions."""
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+import pytest
+
+from pyklient.config import ConsumerConfig
+from pyklient.consumer.group.assignment_handler import AssignmentHandler
+from pyklient.consumer.group.rebalance_listener import ConsumerRebalanceListener
+from pyklient.consumer.group.stream_choice import StreamChoice
+from pyklient.consumer.group.subscription import Subscription
+from pyklient.consumer.offsets.offset_committer import OffsetCommitter
+from pyklient.consumer.owned_partitions import MemberIdentity, Ownership
+from pyklient.errors import KafkaError
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
+from tests.consumer.group.by_hand import DictionaryStore
+from tests.consumer.offsets.test_looked_up_starts import Cursors
+from tests.consumer.stream.bench import Bench
+
+ZERO = TopicPartition("t", 0)
+
+
+class Interrupted(ConsumerRebalanceListener):
+    """A rebalance listener, and the calls that it gets. It calls ``then`` while partitions are assigned."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.then: Callable[[], None] = lambda: None
+
+    def on_partitions_assigned(self, partitions: Collection[TopicPartition]) -> None:
+        self.told.append("assigned")
+        self.then()
+
+    def on_partitions_revoked(self, partitions: Collection[TopicPartition]) -> None:
+        self.told.append("revoked")
+
+    def on_partitions_lost(self, partitions: Collection[TopicPartition]) -> None:
+        self.told.append("lost")
+
+
+class InterruptedStore(DictionaryStore):
+    """An OffsetStore that calls ``then`` while it fetches offsets."""
+
+    then: Callable[[], None] = staticmethod(lambda: None)
+
+    def fetch(
+        self, partitions: Collection[TopicPartition], timeout: float
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        self.then()
+        return super().fetch(partitions, timeout)
+
+
+class InterruptedOwnership(Ownership):
+    """An Ownership that calls ``then`` just before a new assignment begins."""
+
+    then: Callable[[], None] = staticmethod(lambda: None)
+
+    def begin(self, assignment: Any) -> None:
+        self.then()
+        super().begin(assignment)
+
+
+@pytest.mark.parametrize(
+    ("step", "told"), [("store", []), ("ownership", []), ("listener", ["assigned", "lost"])]
+)
+def test_a_member_whose_group_fenced_it_while_partitions_were_assigned_reads_none_of_them(
+    step: str, told: list[str]
+) -> None:
+    bench = Bench()
+    fetchers: Any = Cursors()
+    parts: dict[str, Any] = {
+        "store": InterruptedStore(),
+        "ownership": InterruptedOwnership(),
+        "listener": Interrupted(),
+    }
+    ownership, store = parts["ownership"], parts["store"]
+    handler = AssignmentHandler(
+        ConsumerConfig(),
+        StreamChoice(Subscription({"t": 1}), {"t": [bench.stream]}),
+        fetchers,
+        ownership,
+        store,
+        OffsetCommitter(ownership, store, [bench.stream], lambda _topic: 2),
+        parts["listener"],
+    )
+    parts[step].then = lambda: handler.fail(KafkaError("this member is fenced"))
+    handler.assigned([ZERO], MemberIdentity(2, "m"))
+    assert fetchers.cursors == {}
+    assert parts["listener"].told == told
+    assert all(not owned.active and owned.lost for owned in _owned(ownership))
+
+
+def _owned(ownership: Ownership) -> list[Any]:
+    return [] if ownership.assignment is None else list(ownership.assignment.partitions.values())
