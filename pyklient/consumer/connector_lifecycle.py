@@ -134,7 +134,8 @@ class ConnectorLifecycle:
         try:
             if self.handler is not None:
                 # A commit callback that closes the connector makes the commits that wait behind it.
-                self._commits.background.wait(0.0, for_callbacks=False)
+                left = max(0.0, deadline - time.monotonic())
+                self._commits.background.wait(left / 2, for_callbacks=False)
                 left = max(0.0, deadline - time.monotonic())
                 self.handler.close(count_in_hand=count_in_hand, timeout=left)
                 self._commits.background.wait(left / 2, for_callbacks=True)

@@ -1,6 +1,7 @@
 """Commits for which the program does not wait: one thread makes them in order, and calls their callbacks."""
 
 import logging
+import math
 import queue
 import threading
 import time
@@ -81,12 +82,14 @@ class BackgroundCommits:
         too.
 
         Return False if that takes longer than *timeout* seconds. If a callback calls this method, make the
-        commits here, and do not wait for callbacks.
+        commits here within *timeout*, and do not wait for callbacks.
         """
         deadline = time.monotonic() + timeout
         if threading.current_thread() is self._thread:
             while self._commits:
-                self._make_next()
+                if time.monotonic() >= deadline:
+                    return False
+                self._make_next(until=deadline)
             return True
         if self._commits:
             with self._lock:  # an exception such as KeyboardInterrupt may have ended ``put`` half-way
@@ -152,12 +155,12 @@ class BackgroundCommits:
                     return
             self._wake.get()
 
-    def _make_next(self) -> None:
-        """Make the first commit that waits, and queue its outcome."""
+    def _make_next(self, until: float = math.inf) -> None:
+        """Make the first commit that waits, until its deadline or *until*, and queue its outcome."""
         commit = self._commits[0]
         error: KafkaError | None = KafkaError("the commit was interrupted")
         try:
-            self._commit(commit.wanted, commit.deadline)
+            self._commit(commit.wanted, min(commit.deadline, until))
             error = None
         except KafkaError as failure:
             error = failure

@@ -185,18 +185,19 @@ def test_a_commit_that_was_queued_when_its_thread_did_not_start_is_made_later(
 
 
 def test_a_callback_that_waits_for_commits_makes_those_behind_it_in_order() -> None:
-    made, told = list[str](), list[str]()
+    made, told, deadlines = list[str](), list[str](), list[float]()
     first, second = (
         {TopicPartition(name, 0): ToCommit(OffsetAndMetadata(1), 1)} for name in ("first", "second")
     )
     held, ended = threading.Event(), threading.Event()
 
-    def commit(wanted: Mapping[TopicPartition, ToCommit], _deadline: float) -> None:
+    def commit(wanted: Mapping[TopicPartition, ToCommit], deadline: float) -> None:
         held.wait(10)
+        deadlines.append(deadline)
         made.extend(each.topic for each in wanted)
 
     def wait_within(*_outcome: Any) -> None:
-        assert commits.wait(0.0, for_callbacks=True)
+        assert commits.wait(5.0, for_callbacks=True)
         assert made == ["first", "second"]
         told.append("first")
 
@@ -205,11 +206,12 @@ def test_a_callback_that_waits_for_commits_makes_those_behind_it_in_order() -> N
         ended.set()
 
     commits = BackgroundCommits(commit, threading.Lock())
-    commits.put(lambda _queued: first, 5.0, wait_within)
-    commits.put(lambda _queued: second, 5.0, tell_second)
+    commits.put(lambda _queued: first, 500.0, wait_within)
+    commits.put(lambda _queued: second, 500.0, tell_second)
     held.set()
     assert ended.wait(10)
     assert told == ["first", "second"]
+    assert deadlines[0] - deadlines[1] > 400, "the second commit ends with the time that the callback waits"
     commits.end()
     commits.join(5.0)
 
