@@ -1,7 +1,6 @@
 """Seek, pause, positions and lag of streams, on a reference broker."""
 
 import threading
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any
@@ -321,25 +320,29 @@ def test_threads_may_seek_and_pause_while_a_loop_reads(feed: Feed, letters: Topi
     with connect(feed, consumer_timeout_ms=5_000) as connector:
         stream = connector.stream(letters.topic)
         done = threading.Event()
+        # Each seek drops what was fetched, so threads that seek without end can keep the loop from all of it.
+        turns = threading.Semaphore(0)
 
         def disturb() -> None:
-            while not done.is_set():
-                stream.pause(letters)
-                stream.seek(letters, 0)
-                stream.resume(letters)
-                stream.position(letters)
+            while turns.acquire() and not done.is_set():
+                for _ in range(50):
+                    stream.pause(letters)
+                    stream.seek(letters, 0)
+                    stream.resume(letters)
+                    stream.position(letters)
 
         threads = [threading.Thread(target=disturb) for _ in range(2)]
         for thread in threads:
             thread.start()
-        lists = stream.batches(4)
+        lists = stream.batches(4, timeout=None)
         try:
-            seen: Iterator[list[Any]] = (next(lists) for _ in range(30))
-            for part in seen:
-                at = offsets(part)
+            for _ in range(30):
+                turns.release(len(threads))
+                at = offsets(next(lists))
                 assert at == list(range(at[0], at[0] + len(at)))
         finally:
             done.set()
+            turns.release(len(threads))
             for thread in threads:
                 thread.join(10)
         stream.seek(letters, 6)

@@ -153,8 +153,8 @@ class Cursor:
             on_decoded()
 
     def successor(self, position: int | None) -> "Cursor":
-        """Drop this cursor, and return a new one that reads the same partition from *position* on."""
-        self.dropped = True
+        """Return a new cursor that reads the same partition from *position* on. The caller then marks this
+        cursor as dropped."""
         cursor = Cursor(self.owned, self.queue, position=position, reset=self.reset, end=self.end)
         cursor.topic_id, cursor.counts = self.topic_id, self.counts
         return cursor

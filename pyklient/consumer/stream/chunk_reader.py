@@ -10,6 +10,7 @@ condition's code can leave the lock held. For the same reason a loop waits for a
 
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TypeAlias, TypeVar
 
 from pyklient.consumer.fetch.fetch_position import Cursor, FetchedBatches, FetchFailure
@@ -46,10 +47,11 @@ class ChunkReader:
         self._lock = queue.lock
         self._positions = queue.positions
         self._decoding = decoding
-        self._restart = restart
+        self._restart = partial(_restart, queue, restart)
         self._in_hand = InHand()
         self._stopped = False
-        """True if the chunk was stopped because the client does not own its partition any more."""
+        """True if the chunk was stopped before all of its messages were handed out: its partition is revoked
+        or being paused, or the stream has ended."""
         self._counts = HandedCounts()
 
     def next(self, timeout: float | None, form: Form[_C]) -> _C | None:
@@ -84,8 +86,8 @@ class ChunkReader:
         """Record that a loop asks for the next message, so that no message is in hand any more."""
         with self._lock:
             self.busy = False
-            chunk = self.chunk
-            if chunk is not None and not chunk.remaining:
+            chunk, source = self.chunk, self._queue.source
+            if source is None or source.cursor.dropped or (chunk is not None and not chunk.remaining):
                 self._leave_chunk()
             self._in_hand.finish(None if self.chunk is None else self._queue.source)
             self.asks += 1
@@ -102,16 +104,25 @@ class ChunkReader:
             if chunk.handed and self._queue.source is not None:
                 self._positions.note(self._queue.source.cursor, chunk.position)
             self.count_handed()
-            chunk.stop()  # for a loop that still holds it
             self.chunk = remade
             self._counts.go_on()
+            chunk.stop()  # for a loop that still holds it
 
     def _leave_chunk(self) -> None:
         """Drop the chunk, from which nothing more can be handed out. The stream's lock must be held."""
         chunk, source = self.chunk, self._queue.source
-        if chunk is None or source is None:
+        if chunk is None or source is None or source.cursor.dropped:
+            self.chunk = None  # Ctrl-C interrupted a call of pause or seek that had replaced the source
             return
         self.count_handed()
+        if self._stopped and source.cursor.active and not self._queue.ended:
+            # Ctrl-C interrupted a call of pause: what the chunk did not hand out is decoded again.
+            unread = self._in_hand.unread(source, chunk.position)
+            if chunk.handed:
+                self._positions.note(source.cursor, chunk.position)
+            self.chunk, self._queue.source = None, unread
+            source.cursor.taken -= source.at - unread.at
+            return
         # The position moves past what is skipped after the last message, if all batches have been read.
         at_end = not source.size and not self._stopped
         self._positions.note(source.cursor, source.next_offset if at_end else chunk.position)
@@ -145,8 +156,8 @@ class ChunkReader:
         """Let the next loop skip the part of *fetched* that could not be decoded. Return the error to
         raise."""
         if isinstance(error, CorruptRecordError | UnsupportedCodecError | MessageTooLargeError):
-            self._queue.source = None
             self._restart(fetched.cursor, fetched.start)
+            self._queue.source = None
             return type(error)(f"{fetched.cursor.partition} at offset {fetched.start}: {error}")
         offset = self._decoding.next_offset(fetched)
         self._in_hand.undecodable = fetched, offset
@@ -215,45 +226,42 @@ class ChunkReader:
         if source is not None and all(source is not fetched for fetched, _ in parts):
             self._queue.items.appendleft(source)
         self._queue.items.extendleft(before for _, before in reversed(parts))
+        self.chunk = self._queue.source = None
         if chunk is not None:
             chunk.stop()
-        self.chunk = self._queue.source = None
         self.busy = False
         self._in_hand.finish(None)
 
     def seek(self, cursor: Cursor, offset: int) -> None:
         """Continue the partition of *cursor* at *offset*, and hand out nothing more of what was fetched. The
         lock must be held."""
+        self._restart(cursor, offset)
         source = self._queue.source
         if source is not None and source.cursor.partition == cursor.partition:
-            if self.chunk is not None:
-                self.chunk.stop()
-                self.count_handed()
+            self.stop()
             self.chunk = self._queue.source = None
         self._in_hand.leave_out(cursor.partition)
         self._positions.note(cursor, offset)
-        self._restart(cursor, offset)
 
     def pause(self, cursor: Cursor) -> None:
         """Hand out nothing of *cursor* until it is resumed, and keep what was fetched of it. The lock must be
         held."""
         source, chunk, begun = self._queue.source, self.chunk, None
         if source is not None and source.cursor is cursor:
-            begun = source.copy()
+            begun = source
             if chunk is not None:
-                chunk.stop()
-                self.count_handed()
+                self.stop()
+                begun = self._in_hand.unread(source, chunk.position)
                 if chunk.handed:
-                    self._positions.note(cursor, chunk.position)
                     if self.busy:
                         self._in_hand.note_batch(cursor, chunk.last_handed)
-                begun = self._in_hand.before_decoding(source)
-                begun.start = max(begun.start, chunk.position)
-                cursor.taken -= source.at - begun.at
-            source.buffer = NO_BYTES
-            self.chunk = self._queue.source = None
-        self._in_hand.note_paused(cursor.partition)
+                    self._positions.note(cursor, chunk.position)
         self._queue.set_aside(cursor.partition, begun)
+        if source is not None and begun is not None and begun is not source:
+            self.chunk = None
+            cursor.taken -= source.at - begun.at
+            source.buffer = NO_BYTES
+        self._in_hand.note_paused(cursor.partition)
 
     def return_unread(self) -> None:
         """Put the last batch back into the queue, because Ctrl-C prevented the loop from getting it."""
@@ -274,9 +282,9 @@ class ChunkReader:
     def stop(self) -> None:
         """Stop handing out messages of the chunk. The stream's lock must be held."""
         if self.chunk is not None:
-            self.count_handed()
-            self._stopped = True
+            self._stopped = True  # first, so that no interrupted step takes its last message for the end
             self.chunk.stop()
+            self.count_handed()
         else:
             self._queue.source = None
 
@@ -322,6 +330,22 @@ class ChunkReader:
             source = self._queue.source
             if source is not None and not source.cursor.active and source.cursor.partition in partitions:
                 self.chunk = self._queue.source = None
+
+
+def _restart(queue: FetchQueue, restart: Restart, cursor: Cursor, position: int | None) -> None:
+    """Call *restart* for *cursor*. If Ctrl-C interrupts the call, complete it before the exception goes
+    on."""
+    with queue.lock:
+        if cursor.dropped:
+            return
+        try:
+            restart(cursor, position)
+        except BaseException:
+            # The new cursor may not have been given to the leader lookup yet.
+            newest = queue.cursors.get(cursor.partition)
+            if cursor.dropped and newest is not None:
+                restart(newest, position)
+            raise
 
 
 def _without_dropped(batch: list[Message], parts: list[tuple[Cursor, int]]) -> list[Message]:

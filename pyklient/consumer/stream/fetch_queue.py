@@ -105,11 +105,13 @@ class FetchQueue:
         Return None if *cursor* is not active: the partition is not read any more, or another cursor reads it.
         """
         with self.lock:
+            successor = None
+            if cursor.active:
+                successor = cursor.successor(position)
+                # One line, so that Ctrl-C cannot separate the two: the partition always has an active cursor.
+                self.cursors[cursor.partition], cursor.dropped = successor, True
+                self._set_aside.pop(cursor.partition, None)
             self.items = deque(item for item in self.items if item.cursor is not cursor)
-            if not cursor.active:
-                return None
-            self._set_aside.pop(cursor.partition, None)
-            successor = self.cursors[cursor.partition] = cursor.successor(position)
             return successor
 
     def drop_inactive(self) -> None:
@@ -122,17 +124,22 @@ class FetchQueue:
     def set_aside(self, partition: TopicPartition, begun: FetchedBatches | None) -> None:
         """Hand out nothing of *partition*, which is paused, until it is resumed. The lock must be held.
 
-        *begun* has the part of the partition's fetched batches that a loop has begun to read.
+        *begun* takes the place of ``source`` if a loop has begun to read the partition's fetched batches: it
+        has the part that is not read yet.
         """
-        held = self._set_aside.setdefault(partition, [])
+        held = [*self._set_aside.get(partition, ())]
         if begun is not None:
             held.insert(0, begun)
-        held += (item for item in self.items if item.cursor.partition == partition)
-        self.items = deque(item for item in self.items if item.cursor.partition != partition)
+        held += [item for item in self.items if item.cursor.partition == partition]
+        others = deque(item for item in self.items if item.cursor.partition != partition)
+        source = self.source if begun is None else None
+        # One line, so that Ctrl-C cannot separate them: every entry is in one place.
+        self._set_aside[partition], self.items, self.source = held, others, source
 
     def bring_back(self, partition: TopicPartition) -> None:
         """Queue what was set aside of *partition*, which is resumed. The lock must be held."""
-        self.items.extend(self._set_aside.pop(partition, ()))
+        items = deque((*self.items, *self._set_aside.get(partition, ())))
+        self.items, self._set_aside[partition] = items, []
         self._ring()
 
     def fail(self, error: Exception) -> None:

@@ -35,9 +35,11 @@ class InHand:
         """Record that the batch in hand begins at *offset* in its partition, unless it began before that."""
         self.batch.setdefault(cursor.partition, (cursor, offset))
 
-    def before_decoding(self, fetched: FetchedBatches) -> FetchedBatches:
-        """Return a copy of *fetched* as it was before the first of its messages in hand was decoded."""
-        return next((before for each, before in self._parts if each is fetched), fetched).copy()
+    def unread(self, fetched: FetchedBatches, offset: int) -> FetchedBatches:
+        """Return a copy of *fetched* from which its messages from *offset* on can be decoded again."""
+        unread = next((before for each, before in self._parts if each is fetched), fetched).copy()
+        unread.start = max(unread.start, offset)
+        return unread
 
     def note_paused(self, partition: TopicPartition) -> None:
         """Record that *partition* is paused. This object does not keep its remaining bytes any more."""

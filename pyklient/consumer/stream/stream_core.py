@@ -152,9 +152,8 @@ class StreamCore:
         """Hand out and fetch nothing of *partitions* until they are resumed."""
         with self._lock:
             for cursor in [self.queue.cursor(each) for each in partitions]:
-                if not cursor.paused:
-                    cursor.owned.paused = True
-                    self._reader.pause(cursor)
+                cursor.owned.paused = True
+                self._reader.pause(cursor)  # also if it is paused: Ctrl-C may have interrupted that call
 
     def resume(self, partitions: Sequence[TopicPartition]) -> None:
         """Continue *partitions* where they were paused."""

@@ -2,7 +2,7 @@
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from types import FrameType
 from typing import Any
@@ -18,7 +18,9 @@ from pyklient.consumer.stream import (
     message_in_hand,
     stream_core,
 )
+from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.errors import ConsumerTimeout, KafkaError
+from pyklient.topic_partition import TopicPartition
 from tests.consumer.stream.bench import Bench, batch, marker, until_raised, values
 
 pytestmark = pytest.mark.both_kernels
@@ -186,3 +188,68 @@ def test_a_failure_outlives_an_interruption_until_its_partition_is_read_again() 
             sys.settrace(before)
         until_raised(bench.stream, KafkaError)
         assert bench.restarted, f"interrupted at step {step}"
+
+
+ZERO = TopicPartition("t", 0)
+
+
+def call_at_every_step(call: Callable[[StreamCore], None]) -> Iterator[tuple[int, bool, Bench]]:
+    """Yield a bench for each step of *call*, after *call* was interrupted at that step while "a" was in hand.
+
+    Also yields the number of the step, and True for an interrupted call. The last call is not interrupted.
+    """
+    for step in count(1):
+        bench = Bench(timeout=0)
+        bench.reads_again = True
+        bench.put(batch("a", "b", "c", "d"), batch("e", base=4), then=5)
+        loop = iter(bench.stream)
+        assert values([next(loop)]) == ["a"]
+        interruption, interrupted = Interruption(step), False
+        before = sys.gettrace()
+        sys.settrace(interruption)
+        try:
+            call(bench.stream)
+        except KeyboardInterrupt:
+            interrupted = True
+        finally:
+            sys.settrace(before)
+        del loop
+        assert bench.committable(in_hand=False).get(0, 0) == 0, f"interrupted at step {step}"
+        assert bench.committable(in_hand=True).get(0, 0) <= 1, f"interrupted at step {step}"
+        yield step, interrupted, bench
+        if not interrupted:
+            assert interruption.left > 0, f"the interruption at step {step} did not end the call"
+            assert step > 30
+            return
+
+
+def test_an_interrupted_pause_loses_nothing_whether_a_loop_goes_on_before_or_after_the_resume() -> None:
+    for again in (False, True):
+        for step, _, bench in call_at_every_step(lambda stream: stream.pause([ZERO])):
+            if again:
+                bench.stream.pause([ZERO])
+            seen = values(until_raised(bench.stream))
+            assert not (again and seen), f"interrupted at step {step}"
+            assert bench.committable(in_hand=False) == {0: 1 + len(seen)}, f"interrupted at step {step}"
+            bench.stream.resume([ZERO])
+            seen += values(until_raised(bench.stream))
+            assert seen == ["b", "c", "d", "e"], f"interrupted at step {step}"
+            assert bench.committable(in_hand=False) == {0: 5}, f"interrupted at step {step}"
+
+
+def test_an_interrupted_resume_loses_nothing() -> None:
+    def pause_and_resume(stream: StreamCore) -> None:
+        stream.pause([ZERO])
+        stream.resume([ZERO])
+
+    for step, _, bench in call_at_every_step(pause_and_resume):
+        bench.stream.resume([ZERO])
+        assert values(until_raised(bench.stream)) == ["b", "c", "d", "e"], f"interrupted at step {step}"
+        assert bench.committable(in_hand=False) == {0: 5}, f"interrupted at step {step}"
+
+
+def test_an_interrupted_seek_has_happened_or_not_and_loses_nothing() -> None:
+    for step, interrupted, bench in call_at_every_step(lambda stream: stream.seek(ZERO, 0)):
+        seen = "".join(values(until_raised(bench.stream)))
+        assert seen == "abcde" or (interrupted and seen == "bcde"), f"interrupted at step {step}"
+        assert bench.committable(in_hand=False) == {0: 5}, f"interrupted at step {step}"

@@ -10,6 +10,7 @@ from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.errors import ConsumerTimeout, StreamInUseError
 from pyklient.protocol.records import Compression
 from pyklient.serialization import decode_json
+from pyklient.topic_partition import TopicPartition
 from tests.consumer.feed import Feed, wait_for
 from tests.consumer.group.test_groups import connect, held
 from tests.consumer.group.test_rebalances import Holder
@@ -154,6 +155,25 @@ def test_a_message_that_no_decoder_can_read_comes_again() -> None:
     broken.append(False)
     assert seen == [1]
     assert until_raised_values(bench.stream) == [2, 3]
+
+
+def test_a_message_that_no_decoder_can_read_comes_again_if_its_partition_was_paused() -> None:
+    broken = {b"b"}
+
+    def decode(value: bytes | None) -> bytes | None:
+        if value in broken:
+            raise HandlerFailed
+        return value
+
+    bench = Bench(timeout=0, value_decoder=decode)
+    bench.put(batch("a"), batch("b", base=1), batch("c", base=2), then=3)
+    assert values(until_raised(bench.stream, HandlerFailed)) == ["a"]
+    bench.stream.pause([TopicPartition("t", 0)])
+    bench.stream.redeliver()
+    broken.clear()
+    bench.stream.resume([TopicPartition("t", 0)])
+    assert until_raised_values(bench.stream) == ["b", "c"]
+    assert bench.committable(in_hand=False) == {0: 3}
 
 
 def test_a_batch_in_front_of_a_message_that_no_decoder_can_read_comes_again_before_it() -> None:

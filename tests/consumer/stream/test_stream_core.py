@@ -356,7 +356,8 @@ def test_aborted_transactions_are_passed_over_and_committed_ones_are_not() -> No
 
 def test_what_is_fetched_late_for_a_claim_that_has_a_successor_is_dropped() -> None:
     bench = Bench(timeout=0.05)
-    successor = bench.cursors[0].successor(1)
+    successor = bench.stream.queue.replace(bench.cursors[0], 1)
+    assert successor is not None
     bench.put(batch("a", "b"), then=2)
     assert bench.cursors[0].waiting_bytes == 0
     bench.cursors[0] = successor

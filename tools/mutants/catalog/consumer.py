@@ -136,15 +136,15 @@ MUTANTS: Final = (
     Mutant(
         "consumer: what is left of a chunk is handed out after a seek",
         "pyklient/consumer/stream/chunk_reader.py",
-        "                self.chunk.stop()\n                self.count_handed()\n            self.chunk",
-        "                self.count_handed()\n            self.chunk",
+        "            self.stop()\n            self.chunk",
+        "            self.chunk",
         ("tests/consumer/test_stream_control.py::test_a_loop_goes_on_where_its_own_handler_seeks",),
     ),
     Mutant(
         "consumer: what was fetched of a paused partition is forgotten",
         "pyklient/consumer/stream/fetch_queue.py",
-        "        self.items.extend(self._set_aside.pop(partition, ()))\n",
-        "        self._set_aside.pop(partition, ())\n",
+        "items = deque((*self.items, *self._set_aside.get(partition, ())))",
+        "items = deque(self.items)",
         (
             "tests/consumer/test_stream_control.py::test_a_paused_partition_hands_out_nothing_and_goes_on_where_it_was",
         ),
@@ -262,9 +262,9 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a partition that is read anew is read twice",
-        "pyklient/consumer/fetch/fetch_position.py",
-        "        self.dropped = True\n        cursor = Cursor(",
-        "        cursor = Cursor(",
+        "pyklient/consumer/stream/fetch_queue.py",
+        "self.cursors[cursor.partition], cursor.dropped = successor, True",
+        "self.cursors[cursor.partition] = successor",
         (
             "tests/consumer/stream/test_stream_core.py::test_what_is_fetched_late_for_a_claim_that_has_a_successor_is_dropped",
         ),
