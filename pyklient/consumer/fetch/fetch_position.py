@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
 from pyklient.consumer.owned_partitions import OwnedPartition
+from pyklient.consumer.start_points import StartPoint
 from pyklient.errors import KafkaError
 from pyklient.metrics.consumer_counts import PartitionCounts
 from pyklient.protocol.primitives import ZERO_UUID
@@ -72,7 +73,8 @@ class Cursor:
 
     __slots__ = (
         "counts", "dropped", "end", "failures", "fetch_bytes", "fetched", "leader_epoch", "on_decoded",
-        "owned", "pace", "partition", "position", "queue", "reset", "retry_at", "taken", "topic_id",
+        "owned", "pace", "partition", "position", "queue", "reset", "retry_at", "start_point", "taken",
+        "topic_id",
     )  # fmt: skip
 
     def __init__(
@@ -92,6 +94,9 @@ class Cursor:
         self.reset = reset
         """The offset to start at if the log does not have the position: ``earliest``, ``latest``, or ``none``
         for an error."""
+        self.start_point: StartPoint | None = None
+        """The place at which the program asks to begin, until its offset is looked up. Without such a place,
+        ``reset`` says what to look up."""
         self.end = end
         """The offset at which reading ends. None if reading does not end."""
         self.leader_epoch = -1
@@ -157,6 +162,7 @@ class Cursor:
         cursor as dropped."""
         cursor = Cursor(self.owned, self.queue, position=position, reset=self.reset, end=self.end)
         cursor.topic_id, cursor.counts = self.topic_id, self.counts
+        cursor.start_point = self.start_point if position is None else None
         return cursor
 
 

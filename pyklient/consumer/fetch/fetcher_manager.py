@@ -1,5 +1,6 @@
 """All fetchers of a client, with the leader lookup, as one object that is started and stopped."""
 
+import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 
@@ -8,11 +9,14 @@ from pyklient.consumer.fetch.fetch_budget import FetchBudget
 from pyklient.consumer.fetch.fetch_position import Cursor
 from pyklient.consumer.fetch.leader_lookup import LeaderLookup
 from pyklient.consumer.start_points import StartPoint, find_offsets
+from pyklient.errors import KafkaError
 from pyklient.metrics.consumer_counts import ConsumerCounts
 from pyklient.net.network_client import NetworkClient
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["FetcherManager"]
+
+log = logging.getLogger("pyklient.consumer")
 
 
 class FetcherManager:
@@ -54,6 +58,29 @@ class FetcherManager:
         """Return the offset of each start point. This waits up to *timeout* seconds for brokers, unless all
         points are offsets."""
         return self._client.play(find_offsets(points, self._isolation_level), timeout)
+
+    def find_starts(
+        self, points: Mapping[TopicPartition, StartPoint], timeout: float
+    ) -> dict[TopicPartition, int]:
+        """Return the offsets of start points. This waits up to *timeout* seconds for brokers, unless all
+        points are offsets.
+
+        The result lacks those that cannot be found now, as while a partition has no leader. The leader lookup
+        finds them later, so that the other partitions are read meanwhile.
+        """
+        offsets = {each: point for each, point in points.items() if isinstance(point, int)}
+        asked = points.keys() - offsets.keys()
+        try:
+            metadata = self._client.metadata
+            if any(metadata.leader(each) is None for each in asked):
+                metadata = self._client.refresh_metadata({each.topic for each in asked}, timeout)
+            found = {each: points[each] for each in asked if metadata.leader(each) is not None}
+            return offsets | self.find_offsets(found, timeout)
+        except KafkaError as error:
+            if not error.retriable:
+                raise
+            log.info("offsets at which reading begins are looked up again, because of an error: %s", error)
+            return dict(offsets)
 
     def watch(self, topics: Collection[str] | None) -> None:
         """Refresh the client's metadata of *topics* (None: of all topics) from time to time."""

@@ -260,7 +260,9 @@ class LeaderLookup:
         error."""
         points: dict[Cursor, StartPoint] = {}
         for cursor in cursors:
-            if cursor.reset == "none":
+            if cursor.start_point is not None:
+                points[cursor] = cursor.start_point
+            elif cursor.reset == "none":
                 error = OffsetOutOfRangeError(
                     f"{cursor.partition} has no committed offset, and auto_offset_reset is none; "
                     "commit an offset, or set auto_offset_reset to earliest or latest"
@@ -290,7 +292,7 @@ class LeaderLookup:
         self._start_outage.ended()
         for cursor in points:
             offset = found[cursor.partition]
-            cursor.position = offset
+            cursor.position, cursor.start_point = offset, None
             cursor.owned.looked_up = LookedUp(offset, cursor.topic_id)
             cursor.queue.begin_at(cursor, offset)
         return True

@@ -15,6 +15,7 @@ from pyklient.consumer.group.stream_choice import StreamChoice
 from pyklient.consumer.offsets.offset_committer import OffsetCommitter
 from pyklient.consumer.offsets.offset_store import OffsetStore
 from pyklient.consumer.owned_partitions import Assignment, MemberIdentity, OwnedPartition, Ownership
+from pyklient.consumer.start_points import StartPoint
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.errors import KafkaError
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
@@ -100,13 +101,13 @@ class AssignmentHandler:
 
         *stream_numbers* has the number of the stream that reads each partition, among the streams of its
         topic. Without it, the partitions are divided evenly between the streams. Raises an error if the
-        offsets to begin at cannot be found. If the error is retriable, nothing has changed, and the call may
+        committed offsets cannot be found. If the error is retriable, nothing has changed, and the call may
         be made again. If the membership has failed meanwhile, nothing of *partitions* is read.
         """
         starts = self._store.fetch(partitions, self._fetch_timeout)
         points = self._choice.subscription.start.to_find(starts, created=created)
-        found = self._fetchers.find_offsets(points, self._fetch_timeout) if points else {}
-        starts.update(dict.fromkeys(found))
+        found = self._fetchers.find_starts(points, self._fetch_timeout) if points else {}
+        starts.update(dict.fromkeys(points))
         if self._ownership.ended:
             return
         with self._ownership.changing():
@@ -124,7 +125,7 @@ class AssignmentHandler:
                 return
             reset = "earliest" if created else self._reset
             cursors = [
-                self._cursor(assignment.partitions[each], stream, reset)
+                self._cursor(assignment.partitions[each], stream, reset, points.get(each))
                 for each in partitions
                 if (stream := self._choice.stream_of(each)) is not None
             ]
@@ -258,8 +259,11 @@ class AssignmentHandler:
                     newest[each] = max(newest.get(each, (-1, -1)), (position.generation, offset))
         return {each: offset for each, (_, offset) in newest.items()}
 
-    def _cursor(self, owned: OwnedPartition, stream: StreamCore, reset: str) -> Cursor:
+    def _cursor(
+        self, owned: OwnedPartition, stream: StreamCore, reset: str, point: StartPoint | None
+    ) -> Cursor:
         cursor = Cursor(owned, stream.queue, position=owned.start, reset=reset)
+        cursor.start_point = point if owned.start is None else None
         if (found := owned.looked_up_start) is not None:
             cursor.topic_id = found.topic_id
         return cursor

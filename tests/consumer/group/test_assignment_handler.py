@@ -1,4 +1,4 @@
-"""What is read if the membership fails on one thread while another thread assigns partitions."""
+"""What is read if the membership fails while another thread assigns partitions, or a start is not found."""
 
 from collections.abc import Callable, Collection
 from typing import Any
@@ -12,13 +12,14 @@ from pyklient.consumer.group.stream_choice import StreamChoice
 from pyklient.consumer.group.subscription import Subscription
 from pyklient.consumer.offsets.offset_committer import OffsetCommitter
 from pyklient.consumer.owned_partitions import MemberIdentity, Ownership
+from pyklient.consumer.start_points import StartPoints
 from pyklient.errors import KafkaError
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 from tests.consumer.group.by_hand import DictionaryStore
 from tests.consumer.offsets.test_looked_up_starts import Cursors
 from tests.consumer.stream.bench import Bench
 
-ZERO = TopicPartition("t", 0)
+ZERO, ONE = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 class Interrupted(ConsumerRebalanceListener):
@@ -89,6 +90,34 @@ def test_a_member_whose_group_fenced_it_while_partitions_were_assigned_reads_non
     assert fetchers.cursors == {}
     assert parts["listener"].told == told
     assert all(not owned.active and owned.lost for owned in _owned(ownership))
+
+
+class OneOffline(Cursors):
+    """A FetcherManager that cannot find the offset of a start point of t-1 now."""
+
+    def find_starts(self, points: Any, timeout: float) -> dict[TopicPartition, int]:
+        return {each: 7 for each in points if each != ONE}
+
+
+def test_a_partition_whose_start_point_cannot_be_found_now_is_looked_up_later_and_the_others_are_read() -> (
+    None
+):
+    bench, ownership, store = Bench(), Ownership(), DictionaryStore({ONE: OffsetAndMetadata(3)})
+    fetchers: Any = OneOffline()
+    start = StartPoints("end", replaces_committed=True)
+    handler = AssignmentHandler(
+        ConsumerConfig(),
+        StreamChoice(Subscription({"t": 1}, start=start), {"t": [bench.stream]}),
+        fetchers,
+        ownership,
+        store,
+        OffsetCommitter(ownership, store, [bench.stream], lambda _topic: 2),
+        None,
+    )
+    handler.assigned([ZERO, ONE], MemberIdentity(2, "m"))
+    zero, one = fetchers.cursors[0], fetchers.cursors[1]
+    assert (zero.position, zero.start_point) == (7, None)
+    assert (one.position, one.start_point) == (None, "end"), "not the committed offset"
 
 
 def _owned(ownership: Ownership) -> list[Any]:
