@@ -176,7 +176,7 @@ class _Parser:
         if character == "{":
             counts = re.compile("([0-9]+)(,([0-9]*))?}").match(self._pattern, self._at)
             if counts is None:
-                raise self._error("'{' needs a number, as in '{3}'; a comma means 'or' in a filter")
+                raise self._error("'{' needs one number, as in '{3}'. In '{1,3}', the comma means 'or'")
             self._at = counts.end()
             if max(len(counts[1]), len(counts[3] or "")) > _MAX_DIGITS:
                 raise self._error("this count is too large: names of topics have at most 249 characters")

@@ -72,8 +72,8 @@ class _Steps:
         self.steps: list[Step] = [None]
 
     def add(self, node: Node, following: int) -> int:
-        """Add the steps of *node*, after which step *following* comes. Return the number of the first new
-        step."""
+        """Add the steps of *node*, and let the last one continue at the step number *following*. Return the
+        number of the first new step."""
         match node:
             case Characters(allowed):
                 return self._append(ReadStep(allowed, following))

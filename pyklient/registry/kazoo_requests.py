@@ -71,8 +71,8 @@ class AnswerDeadline:
 
 
 class KazooRequests:
-    """Carries out requests in the session of *client*. In errors, *name* says where ZooKeeper is, and *user*
-    to whom the session belongs."""
+    """Carries out requests in the session of *client*. Errors contain *name*, the address of ZooKeeper, and
+    *user*, the name under which the session was authenticated."""
 
     def __init__(self, client: KazooClient, name: str, user: str | None) -> None:
         self._client = client

@@ -35,7 +35,7 @@ def test_filters_are_equal_if_they_select_the_same_topics_by_the_same_pattern() 
     ("pattern", "reason"),
     [
         ("[", "the pattern ends too early"),
-        ("a{1,3}", "a comma means 'or'"),
+        ("a{1,3}", "the comma means 'or'"),
         ("(", "a '[(]' has no"),
         ("a)", "this '[)]' closes no group"),
         ("*", "nothing that '[*]' repeats"),

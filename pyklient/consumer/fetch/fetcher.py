@@ -392,7 +392,7 @@ def _log_reset(cursor: Cursor, error: KafkaError) -> None:
 
 
 def _readable_to(data: "FetchResponse.FetchableTopicResponse.PartitionData", isolation_level: str) -> int:
-    """Return the offset up to which a partition can be read, by a response."""
+    """Return the offset up to which a partition can be read, from *data*, its part of a response."""
     stable = data.last_stable_offset
     return stable if isolation_level == "read_committed" and stable >= 0 else data.high_watermark
 

@@ -59,8 +59,8 @@ class OffsetCommitter:
         return self._by_call.plus(self._automatic)
 
     def begin(self, assignment: Assignment, assigned: Collection[TopicPartition]) -> None:
-        """Prepare for *assignment*, in which the partitions *assigned* are new, as UncommittedPositions
-        does."""
+        """Forget and keep positions for *assignment*, as ``UncommittedPositions.begin`` describes it. The
+        partitions *assigned* are new."""
         self._uncommitted.begin(assignment, assigned)
 
     def commit(self, streams: Sequence[StreamCore], timeout: float) -> None:

@@ -349,8 +349,8 @@ def _restart(queue: FetchQueue, restart: Restart, cursor: Cursor, position: int 
 
 
 def _without_dropped(batch: list[Message], parts: list[tuple[Cursor, int]]) -> list[Message]:
-    """Return *batch* without the messages whose cursor was dropped, because another thread continues their
-    partition at another offset. *parts* has the index of the first message of each cursor."""
+    """Return *batch* without the messages of dropped cursors. A cursor is dropped when another thread
+    seeks in its partition. *parts* has the index of the first message of each cursor."""
     ends = [*(start for _, start in parts[1:]), len(batch)]
     kept = [batch[start:end] for (cursor, start), end in zip(parts, ends, strict=True) if not cursor.dropped]
     return [message for part in kept for message in part]
