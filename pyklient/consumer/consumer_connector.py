@@ -12,10 +12,9 @@ from pyklient.consumer.connector_lifecycle import CLOSE_TIMEOUT, ConnectorLifecy
 from pyklient.consumer.fetch.fetcher_manager import FetcherManager
 from pyklient.consumer.gathered_metrics import consumer_metrics
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
-from pyklient.consumer.group.classic_listener import RebalanceListener, is_classic
+from pyklient.consumer.group.classic_listener import RebalanceListener, check_listener
 from pyklient.consumer.group.membership import Membership
 from pyklient.consumer.group.membership_and_offset_store import choose_coordination
-from pyklient.consumer.group.rebalance_listener import ConsumerRebalanceListener
 from pyklient.consumer.group.standalone_membership import StandaloneMembership
 from pyklient.consumer.group.stream_choice import StreamChoice
 from pyklient.consumer.kafka_stream import KafkaStream
@@ -33,6 +32,8 @@ from pyklient.consumer.topic_filter import TopicFilter
 from pyklient.errors import ConfigurationError, MessageStreamsExistError
 from pyklient.metrics.snapshots import ConsumerMetrics
 from pyklient.net.network_client import NetworkClient
+from pyklient.properties.consumer_properties import consumer_options
+from pyklient.properties.profile import ProfileName
 from pyklient.serialization import Decoder
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
@@ -88,6 +89,15 @@ class ConsumerConnector:
             self._config, client, self._fetchers, self._store, self._commits, self._lifecycle
         )
 
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, object], profile: ProfileName | None = None) -> Self:
+        """Make a connector from *properties* of Kafka's consumer: of Java's, or with a *profile* of Scala's.
+
+        With a profile, they have the names, defaults and rules of that version of Kafka, and the members of
+        the group coordinate themselves through ZooKeeper, as Scala's consumer does.
+        """
+        return cls(**consumer_options(properties, profile))
+
     def __repr__(self) -> str:
         return repr(self._lifecycle)
 
@@ -115,12 +125,7 @@ class ConsumerConnector:
             raise MessageStreamsExistError(
                 "set the rebalance listener before the connector makes its streams"
             )
-        if not (isinstance(listener, ConsumerRebalanceListener) or is_classic(listener)):
-            raise TypeError(
-                f"{listener!r} is no rebalance listener: write a subclass of ConsumerRebalanceListener, or a "
-                "class with the methods before_releasing_partitions and before_starting_fetchers"
-            )
-        self._listener = listener
+        self._listener = check_listener(listener)
 
     def create_message_streams(
         self,

@@ -8,7 +8,7 @@ from pyklient.consumer.group.stream_choice import StreamChoice
 from pyklient.consumer.owned_partitions import Ownership
 from pyklient.topic_partition import TopicPartition
 
-__all__ = ["RebalanceListener", "is_classic", "listeners_of"]
+__all__ = ["RebalanceListener", "check_listener", "is_classic", "listeners_of"]
 
 RebalanceListener: TypeAlias = ConsumerRebalanceListener | ClassicRebalanceListener
 """An object of which a connector calls methods during a rebalance."""
@@ -20,6 +20,16 @@ def is_classic(listener: object) -> bool:
         callable(getattr(listener, name, None))
         for name in ("before_releasing_partitions", "before_starting_fetchers")
     )
+
+
+def check_listener(listener: RebalanceListener) -> RebalanceListener:
+    """Return *listener*. Raises TypeError if it has neither of the two kinds of methods."""
+    if not (isinstance(listener, ConsumerRebalanceListener) or is_classic(listener)):
+        raise TypeError(
+            f"{listener!r} is no rebalance listener: write a subclass of ConsumerRebalanceListener, or a "
+            "class with the methods before_releasing_partitions and before_starting_fetchers"
+        )
+    return listener
 
 
 def listeners_of(

@@ -1,0 +1,268 @@
+"""The properties of the classic high-level consumer in each profile, and the options that they set."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from pyklient.config import ConsumerConfig, dotted_names
+from pyklient.errors import ConfigurationError
+from pyklient.properties.profile import Given, Profile, ProfileName, Property, choose
+from pyklient.properties.values import boolean, name_characters, one_of, text, whole
+
+__all__ = ["CONSUMER_PROFILES", "consumer_options"]
+
+_RESETS: Final = {"smallest": "earliest", "largest": "latest"}
+_LOWEST: Final = -(2**31)
+
+
+def consumer_options(properties: Mapping[str, object], profile: str | None) -> dict[str, Any]:
+    """Return the options of ConsumerConnector that follow from *properties*.
+
+    With a *profile*, the keys are those of Scala's consumer of that version, and the group is coordinated by
+    ZooKeeper. Without one, they are those of today's consumer in Java.
+    """
+    if profile is None:
+        return dotted_names.from_properties(ConsumerConfig, properties)
+    chosen = choose(CONSUMER_PROFILES, profile)
+    given = chosen.read(properties)
+    options = chosen.options(given)
+    # Kafka documents that the socket waits for both times, since a fetch may wait at the broker.
+    options["request_timeout_ms"] = given["socket.timeout.ms"] + options["fetch_max_wait_ms"]
+    options["retry_backoff_max_ms"] = max(1_000, options.get("retry_backoff_ms", 0))
+    return options | {"coordination": "zookeeper"}
+
+
+def _reset_of_0_7(value: str) -> str:
+    # 0.7 accepts any text. With an unknown one, the loop that reads gets the error of the broker.
+    return _RESETS.get(value, "none")
+
+
+def _endless_if_negative(milliseconds: int) -> int:
+    return max(milliseconds, -1)
+
+
+def _socket_outlasts_the_broker(given: Given) -> None:
+    if given["socket.timeout.ms"] < given["fetch.wait.max.ms"]:
+        raise ConfigurationError(
+            f"{given.shown('socket.timeout.ms')} is less than {given.shown('fetch.wait.max.ms')}; otherwise "
+            "a fetch without new messages would time out"
+        )
+
+
+def _one_fetcher(key: str, value: object) -> int:
+    if (count := whole(1)(key, value)) != 1:
+        raise ConfigurationError(
+            f"{key}={count} has no effect: one fetcher for each broker fetches all partitions; remove {key}"
+        )
+    return 1
+
+
+_SINCE_0_8: Final = (
+    Property(key="group.id", parse=name_characters, option="group_id", also=("groupid",), required=True),
+    Property(key="zookeeper.connect", option="zookeeper", also=("zk.connect",), required=True),
+    Property(
+        key="zookeeper.session.timeout.ms",
+        default=6_000,
+        parse=whole(1),
+        option="zookeeper_session_timeout_ms",
+        also=("zk.sessiontimeout.ms",),
+    ),
+    Property(
+        key="zookeeper.connection.timeout.ms",
+        parse=whole(1),
+        option="zookeeper_connection_timeout_ms",
+        also=("zk.connectiontimeout.ms",),
+        default_from="zookeeper.session.timeout.ms",
+    ),
+    Property(
+        key="zookeeper.sync.time.ms",
+        default=2_000,
+        parse=whole(0),
+        effect="the default of `rebalance.backoff.ms`",
+        also=("zk.synctime.ms",),
+    ),
+    Property(key="consumer.id", parse=text, option="consumer_id", also=("consumerid",)),
+    Property(key="client.id", parse=name_characters, option="client_id", default_from="group.id"),
+    Property(
+        key="socket.timeout.ms",
+        default=30_000,
+        parse=whole(1),
+        effect="`request_timeout_ms` is this time and that of `fetch_max_wait_ms` together",
+    ),
+    Property(
+        key="rebalance.backoff.ms",
+        parse=whole(0),
+        option="rebalance_backoff_ms",
+        default_from="zookeeper.sync.time.ms",
+    ),
+    Property(
+        key="consumer.timeout.ms",
+        default=-1,
+        parse=whole(_LOWEST),
+        option="consumer_timeout_ms",
+        to_option=_endless_if_negative,
+        effect="a negative number waits forever",
+    ),
+    Property(
+        key="socket.receive.buffer.bytes",
+        default=65_536,
+        parse=whole(-1),
+        option="receive_buffer_bytes",
+        also=("socket.buffersize",),
+    ),
+    Property(
+        key="fetch.message.max.bytes",
+        default=1_048_576,
+        parse=whole(0),
+        option="max_partition_fetch_bytes",
+        also=("fetch.size",),
+    ),
+    Property(
+        key="num.consumer.fetchers",
+        default=1,
+        parse=_one_fetcher,
+        effect="one fetcher for each broker fetches all partitions, so other numbers are errors",
+    ),
+    Property(
+        key="auto.commit.enable",
+        default=True,
+        parse=boolean,
+        option="enable_auto_commit",
+        also=("autocommit.enable",),
+    ),
+    Property(
+        key="auto.commit.interval.ms",
+        default=60_000,
+        parse=whole(1),
+        option="auto_commit_interval_ms",
+        also=("autocommit.interval.ms",),
+    ),
+    Property(
+        key="rebalance.max.retries",
+        default=4,
+        parse=whole(1),
+        option="rebalance_max_retries",
+        also=("rebalance.retries.max",),
+    ),
+    Property(key="refresh.leader.backoff.ms", default=200, parse=whole(0), option="retry_backoff_ms"),
+    Property(key="fetch.min.bytes", default=1, parse=whole(0), option="fetch_min_bytes"),
+    Property(
+        key="fetch.wait.max.ms",
+        default=100,
+        parse=whole(0),
+        option="fetch_max_wait_ms",
+        also=("fetcher.backoff.ms", "backoff.increment.ms"),
+    ),
+    Property(
+        key="auto.offset.reset",
+        default="largest",
+        parse=one_of(*_RESETS),
+        option="auto_offset_reset",
+        to_option=_RESETS.__getitem__,
+        also=("autooffset.reset",),
+    ),
+    Property(
+        key="offsets.storage",
+        default="zookeeper",
+        parse=one_of("zookeeper", "kafka", fold=True),
+        option="offsets_storage",
+    ),
+    Property(
+        key="dual.commit.enabled",
+        parse=boolean,
+        option="dual_commit_enabled",
+        effect="by default true if `offsets.storage` is `kafka`",
+    ),
+    Property(
+        key="partition.assignment.strategy",
+        default="range",
+        parse=one_of("range", "roundrobin"),
+        option="partition_assignment_strategy",
+    ),
+    Property(
+        key="exclude.internal.topics",
+        default=True,
+        parse=boolean,
+        option="exclude_internal_topics",
+    ),
+)
+
+_IN_0_7: Final[Mapping[str, tuple[str, Any]]] = {
+    "group.id": ("groupid", None),
+    "zookeeper.connect": ("zk.connect", None),
+    "zookeeper.session.timeout.ms": ("zk.sessiontimeout.ms", 6_000),
+    "zookeeper.connection.timeout.ms": ("zk.connectiontimeout.ms", None),
+    "zookeeper.sync.time.ms": ("zk.synctime.ms", 2_000),
+    "consumer.id": ("consumerid", None),
+    "socket.timeout.ms": ("socket.timeout.ms", 30_000),
+    "socket.receive.buffer.bytes": ("socket.buffersize", 65_536),
+    "fetch.message.max.bytes": ("fetch.size", 1_048_576),
+    "fetch.wait.max.ms": ("fetcher.backoff.ms", 1_000),
+    "auto.commit.enable": ("autocommit.enable", True),
+    "auto.commit.interval.ms": ("autocommit.interval.ms", 10_000),
+    "rebalance.max.retries": ("rebalance.retries.max", 4),
+    "rebalance.backoff.ms": ("rebalance.backoff.ms", None),
+    "consumer.timeout.ms": ("consumer.timeout.ms", -1),
+}
+"""The key and the default that properties of 0.8 have in 0.7."""
+
+
+def _in_0_7(new: Property) -> Property:
+    """Return the property of 0.7 that means the same as *new* of 0.8."""
+    key, default = _IN_0_7[new.key]
+    spellings = [each for each in (new.key, *new.also) if each != key]
+    source = None if new.default_from is None else _IN_0_7[new.default_from][0]
+    return replace(new, key=key, default=default, also=spellings, default_from=source)
+
+
+_NEW_CONSUMERS: Final = {
+    "bootstrap.servers": "ZooKeeper knows the brokers; set zookeeper.connect, or choose no profile",
+}
+
+_WITHOUT_MIRRORS: Final = (
+    "pass a Whitelist or a Blacklist to create_message_streams_by_filter, with the number of streams"
+)
+_MIRRORS: Final = dict.fromkeys(
+    ("mirror.topics.whitelist", "mirror.topics.blacklist", "mirror.consumer.numthreads"), _WITHOUT_MIRRORS
+)
+
+CONSUMER_PROFILES: Final[Mapping[ProfileName, Profile]] = {
+    "0.7": Profile(
+        name="0.7",
+        client="ConsumerConnector",
+        properties=(
+            *(_in_0_7(each) for each in _SINCE_0_8 if each.key in _IN_0_7),
+            Property(
+                key="autooffset.reset",
+                default="smallest",
+                option="auto_offset_reset",
+                to_option=_reset_of_0_7,
+                effect="with other values than `smallest` and `largest`, the loop that reads gets an error",
+                also=("auto.offset.reset",),
+            ),
+        ),
+        without_effect=_NEW_CONSUMERS | _MIRRORS,
+    ),
+    "0.8": Profile(
+        name="0.8",
+        client="ConsumerConnector",
+        properties=_SINCE_0_8,
+        without_effect=_NEW_CONSUMERS,
+    ),
+    "0.10": Profile(
+        name="0.10",
+        client="ConsumerConnector",
+        properties=(
+            *_SINCE_0_8,
+            Property(
+                key="fetch.max.bytes",
+                default=52_428_800,
+                parse=whole(0),
+                option="fetch_max_bytes",
+            ),
+        ),
+        without_effect=_NEW_CONSUMERS,
+        rules=(_socket_outlasts_the_broker,),
+    ),
+}
+"""The properties of ConsumerConnector in each version of Kafka."""

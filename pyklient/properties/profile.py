@@ -1,0 +1,151 @@
+"""A profile: the properties that a classic client has in one version of Kafka, and how they are read."""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias
+
+from pyklient.config.unknown_options import did_you_mean
+from pyklient.errors import ConfigurationError
+from pyklient.properties.values import Parse, text
+
+__all__ = ["Given", "Profile", "ProfileName", "Property", "choose"]
+
+log = logging.getLogger("pyklient")
+
+ProfileName: TypeAlias = Literal["0.7", "0.8", "0.10"]
+"""The version of Kafka whose properties a client is made from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Property:
+    """One key of a profile: its default, the values that it accepts, and what it does in pyklient."""
+
+    key: str
+    default: Any = None
+    parse: Parse = text
+    option: str | None = None
+    """The option of pyklient that gets the value. None if ``effect`` says what the value does instead."""
+    to_option: Callable[[Any], Any] = field(default=lambda value: value)
+    """Turns the value into that of ``option``."""
+    effect: str = ""
+    """What the property does in pyklient, where its option does not tell that."""
+    also: Sequence[str] = ()
+    """The spellings of the key in other versions of Kafka."""
+    default_from: str | None = None
+    """The key of the property whose value is the default of this one."""
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The values of all properties of a profile, and the spellings under which some of them were given."""
+
+    values: Mapping[str, Any]
+    spellings: Mapping[str, str]
+    """The key as the program has written it, for each key of the profile that was given."""
+
+    def __getitem__(self, key: str) -> Any:
+        return self.values[key]
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.spellings
+
+    def shown(self, key: str) -> str:
+        """Return ``key=value`` for a message, with the spelling that the program has used."""
+        return f"{self.spellings.get(key, key)}={self.values[key]}"
+
+
+Rule: TypeAlias = Callable[[Given], None]
+"""A function that raises ConfigurationError if properties contradict each other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """The properties of one client in one version of Kafka."""
+
+    name: ProfileName
+    client: str
+    """The name of the client, for messages."""
+    properties: Sequence[Property]
+    without_effect: Mapping[str, str]
+    """Keys that are errors, each with what replaced it."""
+    rules: Sequence[Rule] = ()
+
+    def read(self, properties: Mapping[str, object]) -> Given:
+        """Return the values of all properties: those in *properties*, checked, and the defaults.
+
+        Unknown keys are logged as warnings, except those that begin with ``external``. Raises
+        ConfigurationError for a value that is not accepted, a key that something else has replaced, a
+        property that is given under two keys or is missing, and properties that contradict each other.
+        """
+        spellings = self._spellings(properties)
+        values: dict[str, Any] = {}
+        for each in self.properties:
+            if each.key in spellings:
+                written = spellings[each.key]
+                values[each.key] = each.parse(written, properties[written])
+            elif each.required:
+                raise ConfigurationError(
+                    f"the property {each.key} is missing; {self.client} needs it in the profile {self.name}"
+                )
+            else:
+                values[each.key] = each.default if each.default_from is None else values[each.default_from]
+        given = Given(values, spellings)
+        for rule in self.rules:
+            rule(given)
+        return given
+
+    def options(self, given: Given) -> dict[str, Any]:
+        """Return the options of pyklient that follow from *given*, one for each property that names one."""
+        return {
+            each.option: each.to_option(given[each.key])
+            for each in self.properties
+            if each.option is not None and given[each.key] is not None
+        }
+
+    def _spellings(self, properties: Mapping[str, object]) -> dict[str, str]:
+        """Return the key in *properties* of each property of this profile that is given."""
+        keys = {spelling: each.key for each in self.properties for spelling in (each.key, *each.also)}
+        found: dict[str, str] = {}
+        for written in properties:
+            if not isinstance(written, str):
+                raise ConfigurationError(f"the key {written!r} of a property is not text")
+            if (replacement := self.without_effect.get(written)) is not None:
+                raise ConfigurationError(f"{written} has no effect on {self.client}: {replacement}")
+            key = keys.get(written)
+            if key is None:
+                self._warn(written, keys)
+            elif key in found:
+                raise ConfigurationError(
+                    f"{found[key]} and {written} are two names of the same property; remove one of them"
+                )
+            else:
+                found[key] = written
+        return found
+
+    def _warn(self, written: str, keys: Mapping[str, str]) -> None:
+        if not written.startswith(_EXEMPT):
+            log.warning(
+                "the property %s was ignored: %s has no such property in the profile %s%s",
+                written,
+                self.client,
+                self.name,
+                did_you_mean(written, keys),
+            )
+
+
+_EXEMPT: Final = "external"
+"""The beginning of keys that belong to the program's own code, such as a partitioner: they are never
+reported."""
+
+
+def choose(profiles: Mapping[ProfileName, Profile], name: str) -> Profile:
+    """Return the profile *name* of *profiles*. Raises ConfigurationError if there is none."""
+    for each in profiles.values():
+        if each.name == name:
+            return each
+    raise ConfigurationError(
+        f"profile={name!r} is not one of {', '.join(map(repr, profiles))}, nor None, which means today's "
+        "properties"
+    )
