@@ -25,6 +25,13 @@ from pyklient.version import VERSION
 if TYPE_CHECKING:
     from pyklient.admin import Admin
     from pyklient.assignor import Assignor, LastAssignment, Subscriber
+    from pyklient.classic.encoders import DefaultEncoder, StringEncoder
+    from pyklient.classic.event_handler import EventHandler
+    from pyklient.classic.keyed_message import KeyedMessage
+    from pyklient.classic.partitioners import ByteArrayPartitioner, DefaultPartitioner
+    from pyklient.classic.producer_config import ClassicProducerConfig
+    from pyklient.classic.producer_data import ProducerData
+    from pyklient.classic.queue_item import QueueItem
     from pyklient.config import AdminConfig, ClientConfig, ConsumerConfig, ProducerConfig
     from pyklient.config.keyword_types import (
         AdminOptions,
@@ -51,15 +58,21 @@ if TYPE_CHECKING:
         CorruptRecordError,
         DataLossError,
         DeliveryError,
+        FailedToSendMessageError,
         ForkError,
+        InvalidPartitionError,
         KafkaError,
         KafkaTimeoutError,
         LoadConflictError,
         MessageStreamsExistError,
         MessageTooLargeError,
+        NoBrokersForPartitionError,
         OffsetOutOfRangeError,
         PartitionNotAssignedError,
+        ProducerClosedError,
         ProtocolError,
+        QueueClosedError,
+        QueueFullError,
         RebalanceFailedError,
         StreamInUseError,
         UnsupportedCodecError,
@@ -95,6 +108,16 @@ __all__ = [
     "Assignor",
     "LastAssignment",
     "Subscriber",
+    # the classic producer
+    "ByteArrayPartitioner",
+    "ClassicProducerConfig",
+    "DefaultEncoder",
+    "DefaultPartitioner",
+    "EventHandler",
+    "KeyedMessage",
+    "ProducerData",
+    "QueueItem",
+    "StringEncoder",
     # filters of topics
     "Blacklist",
     "Whitelist",
@@ -121,15 +144,21 @@ __all__ = [
     "CorruptRecordError",
     "DataLossError",
     "DeliveryError",
+    "FailedToSendMessageError",
     "ForkError",
+    "InvalidPartitionError",
     "KafkaError",
     "KafkaTimeoutError",
     "LoadConflictError",
     "MessageStreamsExistError",
     "MessageTooLargeError",
+    "NoBrokersForPartitionError",
     "OffsetOutOfRangeError",
     "PartitionNotAssignedError",
+    "ProducerClosedError",
     "ProtocolError",
+    "QueueClosedError",
+    "QueueFullError",
     "RebalanceFailedError",
     "StreamInUseError",
     "UnsupportedCodecError",
@@ -141,6 +170,13 @@ __all__ = [
 _HOMES: Final = {
     "pyklient.admin": "Admin",
     "pyklient.assignor": "Assignor LastAssignment Subscriber",
+    "pyklient.classic.encoders": "DefaultEncoder StringEncoder",
+    "pyklient.classic.event_handler": "EventHandler",
+    "pyklient.classic.keyed_message": "KeyedMessage",
+    "pyklient.classic.partitioners": "ByteArrayPartitioner DefaultPartitioner",
+    "pyklient.classic.producer_config": "ClassicProducerConfig",
+    "pyklient.classic.producer_data": "ProducerData",
+    "pyklient.classic.queue_item": "QueueItem",
     "pyklient.config": "AdminConfig ClientConfig ConsumerConfig ProducerConfig",
     "pyklient.consumer.consumer_connector": "ConsumerConnector",
     "pyklient.consumer.group.rebalance_listener": "ClassicRebalanceListener ConsumerRebalanceListener",
@@ -150,9 +186,11 @@ _HOMES: Final = {
     "pyklient.consumer.simple_consumer": "Fetched SimpleConsumer",
     "pyklient.errors": (
         "AuthenticationError BrokerConnectionError BrokerError BufferFullError ClosedError CommitError "
-        "ConfigurationError ConsumerTimeout CorruptRecordError DataLossError DeliveryError ForkError "
-        "KafkaError KafkaTimeoutError LoadConflictError MessageStreamsExistError MessageTooLargeError "
-        "OffsetOutOfRangeError PartitionNotAssignedError ProtocolError RebalanceFailedError StreamInUseError "
+        "ConfigurationError ConsumerTimeout CorruptRecordError DataLossError DeliveryError "
+        "FailedToSendMessageError ForkError InvalidPartitionError KafkaError KafkaTimeoutError "
+        "LoadConflictError MessageStreamsExistError MessageTooLargeError NoBrokersForPartitionError "
+        "OffsetOutOfRangeError PartitionNotAssignedError ProducerClosedError ProtocolError QueueClosedError "
+        "QueueFullError RebalanceFailedError StreamInUseError "
         "UnsupportedCodecError UnsupportedVersionError"
     ),
     "pyklient.topic_partition": "OffsetAndMetadata RecordMetadata TopicPartition",

@@ -5,6 +5,7 @@ the caller. ProtocolError means that the peer sent bytes that break the protocol
 broker answered with an error code.
 """
 
+from collections.abc import Sequence
 from copy import copy
 from typing import Any, TypeVar
 
@@ -34,6 +35,12 @@ __all__ = [
     "OffsetOutOfRangeError",
     "DataLossError",
     "LoadConflictError",
+    "QueueFullError",
+    "QueueClosedError",
+    "ProducerClosedError",
+    "FailedToSendMessageError",
+    "InvalidPartitionError",
+    "NoBrokersForPartitionError",
     "WorkerProcessError",
     "RegistryError",
     "RegistryConnectionError",
@@ -179,6 +186,44 @@ class DataLossError(KafkaError):
 class LoadConflictError(KafkaError):
     """Two loads into one data set ran at the same time. The other load was published first, so this load was
     not published."""
+
+    retriable = True
+
+
+class QueueFullError(KafkaError):
+    """The queue of an asynchronous classic producer stayed full for the time that ``send`` waits, so that a
+    message was not accepted."""
+
+    retriable = True
+
+
+class QueueClosedError(ClosedError):
+    """A message was sent with an asynchronous producer of the profile 0.7 after the producer was closed."""
+
+
+class ProducerClosedError(ClosedError):
+    """A message was sent with a classic producer after the producer was closed."""
+
+
+class FailedToSendMessageError(KafkaError):
+    """A classic producer has not sent some messages, after all its retries. ``unsent`` has these messages."""
+
+    retriable = True
+
+    def __init__(self, message: str, unsent: Sequence[Any] = ()) -> None:
+        super().__init__(message)
+        self.unsent = unsent
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.args[0], self.unsent)
+
+
+class InvalidPartitionError(KafkaError):
+    """The partitioner of a classic producer returned something that is not a partition of the topic."""
+
+
+class NoBrokersForPartitionError(KafkaError):
+    """A classic producer of the profile 0.7 found no broker for a message."""
 
     retriable = True
 

@@ -8,9 +8,10 @@ the same assignment.
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from pyklient.classic.java_hashes import string_hash
 from pyklient.topic_partition import TopicPartition
 
-__all__ = ["PartitionSet", "computed_order", "hash_order", "string_hash", "utf16"]
+__all__ = ["PartitionSet", "computed_order", "hash_order", "utf16"]
 
 _SMALLEST_TABLE: Final = 16
 _MASK: Final = 0xFFFFFFFF
@@ -19,19 +20,6 @@ _MASK: Final = 0xFFFFFFFF
 def utf16(text: str) -> bytes:
     """Return a key for sorting texts as Java does: by the units of UTF-16."""
     return text.encode("utf-16-be", "surrogatepass")
-
-
-def string_hash(text: str) -> int:
-    """Return Java's hash of *text*, as a signed number of 32 bits.
-
-    >>> string_hash("[beta,0]"), string_hash("[alpha,0]")
-    (-535395666, 650873494)
-    """
-    units = text.encode("utf-16-be", "surrogatepass")
-    found = 0
-    for high, low in zip(units[::2], units[1::2], strict=True):
-        found = (found * 31 + (high << 8 | low)) & _MASK
-    return found - (found >> 31 << 32)
 
 
 def hash_order(texts: Iterable[str]) -> list[str]:

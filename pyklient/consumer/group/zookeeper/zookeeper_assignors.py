@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
 from typing import TypeAlias
 
+from pyklient.classic.java_hashes import string_hash
 from pyklient.consumer.group.assignors.even_split import split_evenly
-from pyklient.consumer.group.assignors.java_orders import string_hash
 from pyklient.consumer.group.zookeeper.thread_ids import ThreadId, java_order
 from pyklient.topic_partition import TopicPartition
 

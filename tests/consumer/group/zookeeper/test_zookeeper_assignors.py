@@ -4,7 +4,7 @@ test_scalas_assignors.py runs."""
 import pytest
 
 from pyklient import TopicPartition
-from pyklient.consumer.group.assignors.java_orders import string_hash
+from pyklient.classic.java_hashes import string_hash
 from pyklient.consumer.group.zookeeper.thread_ids import ThreadId
 from pyklient.consumer.group.zookeeper.zookeeper_assignors import (
     assign_range_to_threads,

@@ -1,0 +1,33 @@
+"""EventHandler: the base class of what a classic producer gives its batches of messages to."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+__all__ = ["EventHandler"]
+
+
+class EventHandler(ABC):
+    """Sends the messages of a classic producer. A program may pass its own event handler to the producer.
+
+    An event handler may be called from several threads if the producer is synchronous, and from the
+    producer's send thread otherwise.
+    """
+
+    def init(self, properties: Mapping[str, str]) -> None:
+        """Prepare for the first batch. *properties* are those of ``event.handler.props``, which only the
+        profile 0.7 has. Does nothing by default."""
+        return
+
+    @abstractmethod
+    def handle(self, messages: Sequence[Any]) -> None:
+        """Send *messages*, which are KeyedMessages, or QueueItems in the profile 0.7.
+
+        A synchronous producer raises the error of this method in ``send``. The send thread of an asynchronous
+        producer logs the error, and goes on with the next batch.
+        """
+
+    def close(self) -> None:
+        """Give back what the handler has opened. Called once, after the last batch. Does nothing by
+        default."""
+        return

@@ -1,0 +1,162 @@
+"""The options of a classic producer, as values that are checked and complete.
+
+The names are those of Kafka 0.8, with underscores, and the defaults are those of the profile 0.8. Options
+that only Kafka 0.7 has come last.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from pyklient.classic.encoders import DefaultEncoder
+from pyklient.classic.partitioners import DefaultPartitioner, Partitioner
+from pyklient.config import ClientConfig
+from pyklient.errors import ConfigurationError
+from pyklient.properties.profile import ProfileName
+from pyklient.serialization import Encoder
+
+__all__ = ["ClassicProducerConfig", "StaticBroker"]
+
+
+class StaticBroker(NamedTuple):
+    """A broker that ``broker.list`` names, as ``id:host:port``."""
+
+    id: int
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassicProducerConfig:
+    """The options of a classic producer. Raises ConfigurationError if two of them contradict each other."""
+
+    profile: ProfileName = "0.8"
+    metadata_broker_list: str | None = None
+    """Addresses as ``host:port,host:port``, from which the brokers are found; the profiles 0.8 and 0.10 need
+    them."""
+    producer_type: Literal["sync", "async"] = "sync"
+    encoder: Encoder = field(default_factory=DefaultEncoder)
+    key_encoder: Encoder | None = None
+    """The encoder of keys; None stands for the encoder of messages."""
+    partitioner: Partitioner | None = None
+    """The partitioner of messages with a key; None stands for DefaultPartitioner."""
+    compression_codec: Literal["none", "gzip", "snappy", "lz4", "zstd"] = "none"
+    compressed_topics: frozenset[str] = frozenset()
+    """The topics that are compressed, if there is a codec; an empty set stands for all topics."""
+    request_required_acks: int = 0
+    request_timeout_ms: int = 10_000
+    message_send_max_retries: int = 3
+    """The number of retries. ``num.retries`` in the profile 0.7, where the default is 0."""
+    retry_backoff_ms: int = 100
+    topic_metadata_refresh_interval_ms: int = 600_000
+    queue_buffering_max_ms: int = 5_000
+    """The time that messages wait for a full batch. ``queue.time`` in the profile 0.7."""
+    queue_buffering_max_messages: int = 10_000
+    """The number of messages that fit into the queue. ``queue.size`` in the profile 0.7."""
+    queue_enqueue_timeout_ms: int = -1
+    """The time that ``send`` waits while the queue is full: -1 stands for any time.
+    ``queue.enqueueTimeout.ms`` in the profile 0.7, where the default is 0."""
+    batch_num_messages: int = 200
+    """The number of messages of a full batch. ``batch.size`` in the profile 0.7."""
+    send_buffer_bytes: int = 102_400
+    client_id: str = ""
+
+    # Only in the profile 0.7:
+    broker_list: tuple[StaticBroker, ...] = ()
+    zk_connect: str | None = None
+    zk_session_timeout_ms: int = 6_000
+    zk_connection_timeout_ms: int | None = None
+    """The longest wait for a connection to ZooKeeper; None stands for ``zk_session_timeout_ms``."""
+    zk_read_num_retries: int = 3
+    connect_timeout_ms: int = 5_000
+    socket_timeout_ms: int = 30_000
+    reconnect_interval: int = 30_000
+    """The number of requests after which a connection is opened anew."""
+    reconnect_time_interval_ms: int = 10_000_000
+    """The time after which a connection is opened anew; never, if it is negative."""
+    max_message_size: int | None = None
+    """The largest message in bytes; None stands for no limit but the broker's. The default of the profile 0.7
+    is 1,000,000."""
+    callback_handler_props: Mapping[str, str] = field(default_factory=dict)
+    event_handler_props: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.producer_type not in ("sync", "async"):
+            raise ConfigurationError(f"producer.type={self.producer_type!r} is neither 'sync' nor 'async'")
+        if self.request_required_acks not in (-1, 0, 1):
+            raise ConfigurationError(
+                f"request.required.acks={self.request_required_acks} is not one of -1, 0 and 1"
+            )
+        if self.profile == "0.7":
+            self._validate_0_7()
+        else:
+            self._validate_0_8()
+
+    def _validate_0_8(self) -> None:
+        if self.metadata_broker_list is None:
+            raise ConfigurationError(
+                "metadata.broker.list is missing; it names some brokers, such as 'one:9092,two:9092'"
+            )
+        if self.batch_num_messages > self.queue_buffering_max_messages:
+            raise ConfigurationError(
+                f"batch.num.messages={self.batch_num_messages} is larger than "
+                f"queue.buffering.max.messages={self.queue_buffering_max_messages}, so no batch would ever "
+                "be full; make the batch smaller, or the queue larger"
+            )
+
+    def _validate_0_7(self) -> None:
+        if self.broker_list and self.zk_connect is not None:
+            raise ConfigurationError(
+                "broker.list and zk.connect are both set, and each names the brokers; remove one of the two"
+            )
+        if not self.broker_list and self.zk_connect is None:
+            raise ConfigurationError(
+                "neither broker.list nor zk.connect is set; set one of the two, so that the brokers are found"
+            )
+        if self.broker_list and self.partitioner is not None:
+            raise ConfigurationError(
+                "partitioner.class is set together with broker.list, where brokers choose the partitions; "
+                "use zk.connect, or remove partitioner.class"
+            )
+
+    @property
+    def is_0_7(self) -> bool:
+        """True if the producer behaves as in Kafka 0.7."""
+        return self.profile == "0.7"
+
+    @property
+    def chosen_partitioner(self) -> Partitioner:
+        """The partitioner of messages with a key."""
+        return self.partitioner if self.partitioner is not None else DefaultPartitioner()
+
+    def compression_of(self, topic: str) -> str:
+        """Return the compression of the messages for *topic*."""
+        if self.compressed_topics and topic not in self.compressed_topics:
+            return "none"
+        return self.compression_codec
+
+    @property
+    def client_config(self) -> ClientConfig:
+        """The options of the connections that the producer opens."""
+        connecting = self.connect_timeout_ms if self.is_0_7 else self.request_timeout_ms
+        waiting = self.socket_timeout_ms if self.is_0_7 else self.request_timeout_ms
+        session = self.zk_session_timeout_ms
+        options: dict[str, object] = {
+            "client_id": self.client_id,
+            "request_timeout_ms": waiting,
+            "socket_connection_setup_timeout_ms": connecting,
+            "send_buffer_bytes": self.send_buffer_bytes,
+            "retry_backoff_ms": self.retry_backoff_ms,
+            "retry_backoff_max_ms": self.retry_backoff_ms,
+        }
+        if self.zk_connect is not None:
+            options |= {
+                "zookeeper": self.zk_connect,
+                "zookeeper_session_timeout_ms": session,
+                "zookeeper_connection_timeout_ms": self.zk_connection_timeout_ms or session,
+            }
+        elif self.broker_list:
+            options["bootstrap_servers"] = [f"{each.host}:{each.port}" for each in self.broker_list]
+        else:
+            options["bootstrap_servers"] = self.metadata_broker_list
+        return ClientConfig.from_options(options)

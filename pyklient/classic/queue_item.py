@@ -1,0 +1,28 @@
+"""QueueItem: a message of a 0.7 producer, for which a broker and a partition have been chosen."""
+
+from typing import Any
+
+__all__ = ["ANY_PARTITION", "QueueItem"]
+
+ANY_PARTITION = -1
+"""The partition of an item for which the broker chooses a partition, because ``broker.list`` names no
+partitions."""
+
+
+class QueueItem:
+    """A message of a 0.7 producer: its data before the encoder, its topic and its partition.
+
+    ``broker_id`` is the broker that the partition was chosen for. The hooks of a CallbackHandler get and
+    return such items.
+    """
+
+    __slots__ = ("broker_id", "data", "partition", "topic")
+
+    def __init__(self, data: Any, topic: str, partition: int = ANY_PARTITION, *, broker_id: int = -1) -> None:
+        self.data = data
+        self.topic = topic
+        self.partition = partition
+        self.broker_id = broker_id
+
+    def __repr__(self) -> str:
+        return f"QueueItem({self.data!r}, {self.topic!r}, {self.partition})"
