@@ -6,24 +6,17 @@ that only Kafka 0.7 has come last.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from pyklient.classic.encoders import DefaultEncoder
 from pyklient.classic.partitioners import DefaultPartitioner, Partitioner
 from pyklient.config import ClientConfig
 from pyklient.errors import ConfigurationError
 from pyklient.properties.profile import ProfileName
+from pyklient.properties.values import StaticBroker
 from pyklient.serialization import Encoder
 
-__all__ = ["ClassicProducerConfig", "StaticBroker"]
-
-
-class StaticBroker(NamedTuple):
-    """A broker that ``broker.list`` names, as ``id:host:port``."""
-
-    id: int
-    host: str
-    port: int
+__all__ = ["ClassicProducerConfig"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,15 +6,38 @@ ConfigurationError, with the key, if it does not accept the value.
 
 import re
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from pyklient.config.option import INT32_MAX
 from pyklient.errors import ConfigurationError
 
-__all__ = ["Parse", "boolean", "name_characters", "one_of", "text", "whole"]
+__all__ = [
+    "ANY_NUMBER",
+    "Parse",
+    "StaticBroker",
+    "anything",
+    "boolean",
+    "codec",
+    "name_characters",
+    "name_value_pairs",
+    "one_of",
+    "static_brokers",
+    "text",
+    "topic_list",
+    "whole",
+]
 
 Parse: TypeAlias = Callable[[str, object], Any]
 """A function that takes the key and the value of a property, and returns the value as its type."""
+
+
+class StaticBroker(NamedTuple):
+    """A broker that ``broker.list`` names, as ``id:host:port``."""
+
+    id: int
+    host: str
+    port: int
+
 
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,20}")
 _NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9._-]")
@@ -51,6 +74,10 @@ def whole(low: int, high: int = INT32_MAX) -> Parse:
     return parse
 
 
+ANY_NUMBER: Final = whole(-INT32_MAX - 1)
+"""Accepts every whole number that Java's int can have."""
+
+
 def one_of(*choices: str, fold: bool = False) -> Parse:
     """Return a function that accepts one of *choices*; in any case of the letters if *fold* is true."""
 
@@ -71,3 +98,60 @@ def name_characters(key: str, value: object) -> str:
             f"{key}={found!r} contains {wrong.group()!r}; use only ASCII letters, digits, '.', '_' and '-'"
         )
     return found
+
+
+def anything(key: str, value: object) -> object:
+    """Return *value*: a name, or an object of the program."""
+    return value
+
+
+def codec(*names: str) -> Parse:
+    """Return a function that accepts the name of a compression codec of *names*, or its number, and returns
+    the name."""
+
+    def parse(key: str, value: object) -> str:
+        written = str(value).lower()
+        number = int(written) if _NUMBER.fullmatch(written) else None
+        if number is not None and 0 <= number < len(names):
+            return names[number]
+        if written not in names:
+            known = ", ".join(f"{number} or {name}" for number, name in enumerate(names))
+            raise ConfigurationError(f"{key}={value!r} is no codec; choose one of {known}")
+        return written
+
+    return parse
+
+
+def topic_list(key: str, value: object) -> frozenset[str]:
+    """Return the names in *value*, which are separated by commas."""
+    return frozenset(_parts(text(key, value)))
+
+
+def name_value_pairs(key: str, value: object) -> dict[str, str]:
+    """Return the pairs in *value*, such as ``a=1,b=2``. A dictionary is returned as it is."""
+    if isinstance(value, dict):
+        return value
+    pairs = [each.split("=") for each in _parts(text(key, value))]
+    if any(len(pair) != 2 for pair in pairs):
+        raise ConfigurationError(f"{key}={value!r} is not of the form name=value,name=value")
+    return {name.strip(): content.strip() for name, content in pairs}
+
+
+def static_brokers(key: str, value: object) -> tuple[StaticBroker, ...]:
+    """Return the brokers in *value*, such as ``0:one:9092,1:two:9092``, which have ids."""
+    found = []
+    for each in _parts(text(key, value)):
+        number, _, address = each.partition(":")
+        host, _, port = address.rpartition(":")
+        if not (_NUMBER.fullmatch(number) and host and re.fullmatch("[0-9]{1,5}", port)):
+            raise ConfigurationError(
+                f"{key}: {each!r} is not of the form id:host:port, such as 0:localhost:9092"
+            )
+        found.append(StaticBroker(int(number), host.strip("[]"), int(port)))
+    if not found:
+        raise ConfigurationError(f"{key} is empty; name at least one broker, such as 0:localhost:9092")
+    return tuple(found)
+
+
+def _parts(written: str) -> list[str]:
+    return [each for each in re.split(r"\s*,\s*", written.strip()) if each]

@@ -1,0 +1,303 @@
+"""The properties of the classic producer in each profile, and the options that they set."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyklient.properties.class_names import instance, load
+from pyklient.properties.profile import Profile, ProfileName, Property, choose
+from pyklient.properties.values import (
+    ANY_NUMBER,
+    anything,
+    codec,
+    name_characters,
+    name_value_pairs,
+    one_of,
+    static_brokers,
+    topic_list,
+    whole,
+)
+
+__all__ = ["PRODUCER_PROFILES", "ProducerProperties", "producer_properties"]
+
+_STRING_ENCODERS: Final = ("kafka.serializer.StringEncoder", "pyklient.classic.encoders:StringEncoder")
+_CLASSES: Final = {
+    "serializer.class": "encoder",
+    "key.serializer.class": "key_encoder",
+    "partitioner.class": "partitioner",
+    "callback.handler": "callback_handler",
+    "event.handler": "event_handler",
+}
+"""The properties that name classes, and what the producer gets made of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerProperties:
+    """What a classic producer is made from."""
+
+    options: Mapping[str, Any]
+    """The fields of ClassicProducerConfig."""
+    callback_handler: Any = None
+    """The object that ``callback.handler`` names. None if nothing names one."""
+    event_handler: Any = None
+    """The object that ``event.handler`` names. None if nothing names one, or the default of Kafka."""
+
+
+def producer_properties(properties: Mapping[str, object], profile: str) -> ProducerProperties:
+    """Return what the classic producer of *profile* is made from: *properties* and the defaults.
+
+    Classes that properties name are loaded and instantiated.
+    """
+    chosen = choose(PRODUCER_PROFILES, profile)
+    given = chosen.read(properties)
+    made: dict[str, Any] = {}
+    for key, field in _CLASSES.items():
+        if key in given and given[key] != _DEFAULT_EVENT_HANDLER:
+            if given[key] in _STRING_ENCODERS:
+                made[field] = load(key, given[key])(given["serializer.encoding"])
+            else:
+                made[field] = instance(given.spellings[key], given[key], properties)
+    callback_handler, event_handler = made.pop("callback_handler", None), made.pop("event_handler", None)
+    return ProducerProperties(
+        {"profile": profile, **chosen.options(given), **made}, callback_handler, event_handler
+    )
+
+
+_DEFAULT_EVENT_HANDLER: Final = "kafka.producer.async.DefaultEventHandler"
+
+
+def _class(key: str, default: str | None, effect: str) -> Property:
+    return Property(key=key, default=default, parse=anything, effect=effect)
+
+
+_HANDLERS: Final = (
+    _class(
+        "callback.handler",
+        None,
+        "an object whose hooks follow and change what an asynchronous producer sends",
+    ),
+    Property(key="callback.handler.props", parse=name_value_pairs, option="callback_handler_props"),
+    _class("event.handler", None, "an object that sends the batches, in place of the default event handler"),
+    Property(key="event.handler.props", parse=name_value_pairs, option="event_handler_props"),
+)
+_SERIALIZER: Final = _class(
+    "serializer.class", "kafka.serializer.DefaultEncoder", "the encoder of messages: bytes by default"
+)
+_ENCODING: Final = Property(
+    key="serializer.encoding", default="UTF8", effect="the encoding of `kafka.serializer.StringEncoder`"
+)
+_PARTITIONER: Final = _class(
+    "partitioner.class", "kafka.producer.DefaultPartitioner", "the partitioner of messages with a key"
+)
+_TYPE: Final = Property(
+    key="producer.type", default="sync", parse=one_of("sync", "async"), option="producer_type"
+)
+_TOPICS: Final = Property(
+    key="compressed.topics", default=frozenset(), parse=topic_list, option="compressed_topics"
+)
+
+_SINCE_0_8: Final = (
+    Property(key="metadata.broker.list", option="metadata_broker_list", required=True),
+    _TYPE,
+    _SERIALIZER,
+    Property(
+        key="key.serializer.class",
+        default_from="serializer.class",
+        parse=anything,
+        effect="the encoder of keys: by default that of messages",
+    ),
+    _ENCODING,
+    _PARTITIONER,
+    Property(
+        key="compression.codec",
+        default="none",
+        parse=codec("none", "gzip", "snappy", "lz4"),
+        option="compression_codec",
+    ),
+    _TOPICS,
+    Property(key="request.required.acks", default=0, parse=whole(-1, 1), option="request_required_acks"),
+    Property(
+        key="request.timeout.ms",
+        default=10_000,
+        parse=whole(1),
+        option="request_timeout_ms",
+        also=("socket.timeout.ms",),
+    ),
+    Property(
+        key="message.send.max.retries",
+        default=3,
+        parse=whole(0),
+        option="message_send_max_retries",
+        also=("num.retries",),
+    ),
+    Property(key="retry.backoff.ms", default=100, parse=whole(0), option="retry_backoff_ms"),
+    Property(
+        key="topic.metadata.refresh.interval.ms",
+        default=600_000,
+        parse=ANY_NUMBER,
+        option="topic_metadata_refresh_interval_ms",
+    ),
+    Property(
+        key="queue.buffering.max.ms",
+        default=5_000,
+        parse=whole(0),
+        option="queue_buffering_max_ms",
+        also=("queue.time",),
+    ),
+    Property(
+        key="queue.buffering.max.messages",
+        default=10_000,
+        parse=whole(1),
+        option="queue_buffering_max_messages",
+        also=("queue.size",),
+    ),
+    Property(
+        key="queue.enqueue.timeout.ms",
+        default=-1,
+        parse=ANY_NUMBER,
+        option="queue_enqueue_timeout_ms",
+        also=("queue.enqueueTimeout.ms",),
+    ),
+    Property(
+        key="batch.num.messages",
+        default=200,
+        parse=whole(1),
+        option="batch_num_messages",
+        also=("batch.size",),
+    ),
+    Property(
+        key="send.buffer.bytes",
+        default=102_400,
+        parse=whole(-1),
+        option="send_buffer_bytes",
+        also=("buffer.size",),
+    ),
+    Property(key="client.id", default="", parse=name_characters, option="client_id"),
+    *_HANDLERS,
+)
+
+_0_7: Final = (
+    Property(key="broker.list", parse=static_brokers, option="broker_list"),
+    Property(key="zk.connect", option="zk_connect", also=("zookeeper.connect",)),
+    Property(
+        key="zk.sessiontimeout.ms",
+        default=6_000,
+        parse=whole(1),
+        option="zk_session_timeout_ms",
+        also=("zookeeper.session.timeout.ms",),
+    ),
+    Property(
+        key="zk.connectiontimeout.ms",
+        parse=whole(1),
+        option="zk_connection_timeout_ms",
+        default_from="zk.sessiontimeout.ms",
+        also=("zookeeper.connection.timeout.ms",),
+    ),
+    Property(
+        key="zk.synctime.ms",
+        default=2_000,
+        parse=whole(0),
+        effect="nothing: ZooKeeper tells of changes",
+        also=("zookeeper.sync.time.ms",),
+    ),
+    Property(key="zk.read.num.retries", default=3, parse=whole(0), option="zk_read_num_retries"),
+    _TYPE,
+    _SERIALIZER,
+    _ENCODING,
+    _PARTITIONER,
+    Property(
+        key="compression.codec",
+        default="none",
+        parse=codec("none", "gzip", "snappy"),
+        option="compression_codec",
+    ),
+    _TOPICS,
+    Property(
+        key="num.retries",
+        default=0,
+        parse=whole(0),
+        option="message_send_max_retries",
+        also=("message.send.max.retries",),
+    ),
+    Property(
+        key="queue.time",
+        default=5_000,
+        parse=whole(0),
+        option="queue_buffering_max_ms",
+        also=("queue.buffering.max.ms",),
+    ),
+    Property(
+        key="queue.size",
+        default=10_000,
+        parse=whole(1),
+        option="queue_buffering_max_messages",
+        also=("queue.buffering.max.messages",),
+    ),
+    Property(
+        key="queue.enqueueTimeout.ms",
+        default=0,
+        parse=ANY_NUMBER,
+        option="queue_enqueue_timeout_ms",
+        also=("queue.enqueue.timeout.ms",),
+    ),
+    Property(
+        key="batch.size",
+        default=200,
+        parse=whole(1),
+        option="batch_num_messages",
+        also=("batch.num.messages",),
+    ),
+    Property(
+        key="buffer.size",
+        default=102_400,
+        parse=whole(-1),
+        option="send_buffer_bytes",
+        also=("send.buffer.bytes",),
+    ),
+    Property(key="connect.timeout.ms", default=5_000, parse=whole(1), option="connect_timeout_ms"),
+    Property(
+        key="socket.timeout.ms",
+        default=30_000,
+        parse=whole(1),
+        option="socket_timeout_ms",
+        also=("request.timeout.ms",),
+    ),
+    Property(key="reconnect.interval", default=30_000, parse=whole(1), option="reconnect_interval"),
+    Property(
+        key="reconnect.time.interval.ms",
+        default=10_000_000,
+        parse=ANY_NUMBER,
+        option="reconnect_time_interval_ms",
+    ),
+    Property(key="max.message.size", default=1_000_000, parse=whole(1), option="max_message_size"),
+    *_HANDLERS,
+)
+
+_LIST_SINCE_0_8: Final = "since 0.8, set metadata.broker.list=host:port,host:port"
+_GONE_IN_0_8: Final = {
+    "broker.list": f"{_LIST_SINCE_0_8}, without the ids of the brokers",
+    "zk.connect": f"{_LIST_SINCE_0_8}; the producer asks these brokers for the others",
+    "zookeeper.connect": f"{_LIST_SINCE_0_8}; the producer asks these brokers for the others",
+    "zk.read.num.retries": "brokers tell the metadata; message.send.max.retries limits the attempts",
+    "connect.timeout.ms": "set request.timeout.ms",
+    "reconnect.interval": "connections stay open as long as they work",
+    "reconnect.time.interval.ms": "connections stay open as long as they work",
+    "max.message.size": "the broker decides by its message.max.bytes",
+    "bootstrap.servers": "set metadata.broker.list, or choose no profile",
+}
+_NOT_YET_IN_0_7: Final = {
+    "metadata.broker.list": "set broker.list=id:host:port,id:host:port, or choose the profile 0.8",
+    "bootstrap.servers": "set broker.list=id:host:port,id:host:port, or choose no profile",
+    "request.required.acks": "the brokers of 0.7 confirm nothing; choose the profile 0.8",
+    "key.serializer.class": "messages of 0.7 store no key; choose the profile 0.8",
+    "retry.backoff.ms": "0.7 retries at once; choose the profile 0.8",
+    "topic.metadata.refresh.interval.ms": "ZooKeeper tells of changes; choose the profile 0.8",
+    "client.id": "requests of 0.7 name no client; choose the profile 0.8",
+}
+
+PRODUCER_PROFILES: Final[Mapping[ProfileName, Profile]] = {
+    "0.7": Profile(name="0.7", client="Producer", properties=_0_7, without_effect=_NOT_YET_IN_0_7),
+    "0.8": Profile(name="0.8", client="Producer", properties=_SINCE_0_8, without_effect=_GONE_IN_0_8),
+    "0.10": Profile(name="0.10", client="Producer", properties=_SINCE_0_8, without_effect=_GONE_IN_0_8),
+}
+"""The properties of the classic producer in each version of Kafka."""
