@@ -163,7 +163,7 @@ def _decoded(kind: type[_Blob], content: bytes, what: str, group_id: str, member
         return kind.decode_blob(bytes(content))
     except ProtocolError as error:
         _log.warning(
-            "group %s: the description has no %s of member %s, because it cannot be parsed: %s",
+            "group %s: the description leaves out the %s of member %s, which cannot be parsed: %s",
             group_id,
             what,
             member.member_id,

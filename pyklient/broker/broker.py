@@ -307,8 +307,8 @@ class Broker:
         saved_id = data.metadata.get("cluster_id")
         if cluster_id is not None and saved_id not in (None, cluster_id):
             raise ConfigurationError(
-                f"data_dir {data.path} belongs to the cluster {saved_id}, and this part of ZooKeeper to the "
-                f"cluster {cluster_id}; choose another data_dir or chroot"
+                f"data_dir {data.path} belongs to the cluster {saved_id}, but the chroot in ZooKeeper "
+                f"belongs to the cluster {cluster_id}; choose another data_dir or another chroot"
             )
         # First of all, because this removes the record of the last clean shutdown.
         logs = LogManager(data.path, max_producer_ids=self._config.max_producer_ids)

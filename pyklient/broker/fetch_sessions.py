@@ -154,7 +154,8 @@ class FetchSessionCache:
             raise ApiError(
                 ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
                 f"fetch session {request.session_id} identifies topics by "
-                f"{'id, but the request by name' if session.by_id else 'name, but the request by id'}",
+                f"{'id' if session.by_id else 'name'}, but the request identifies them by "
+                f"{'id' if by_id else 'name'}",
             )
         return self._continue(session, request)
 

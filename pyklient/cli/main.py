@@ -101,7 +101,7 @@ def _code(action: Callable[[], object]) -> int:
     except (click.Abort, KeyboardInterrupt):
         return _INTERRUPTED
     except ConfigurationError as error:
-        _log.debug("the command line is wrong", exc_info=True)
+        _log.debug("the command or an option of it is wrong", exc_info=True)
         complain(str(error))
         return _CALLED_WRONGLY
     except (KafkaError, OSError) as error:

@@ -47,7 +47,7 @@ def parse_strategy(
                 f"partition_assignment_strategy={strategy!r}: {chosen!r} is not one of "
                 f"{', '.join(map(repr, known))}"
                 + (
-                    " with coordination='zookeeper'"
+                    ", which are the assignors with coordination='zookeeper'"
                     if in_zookeeper
                     else ", nor an object of a subclass of pyklient.Assignor"
                 )
@@ -66,7 +66,7 @@ def parse_strategy(
         found[name] = chosen  # type: ignore[assignment]
     if not found or (in_zookeeper and len(found) > 1):
         raise ConfigurationError(
-            f"partition_assignment_strategy={strategy!r} has {len(found)} assignors; name "
-            + ("one, as coordination='zookeeper' needs" if in_zookeeper else "at least one")
+            f"partition_assignment_strategy={strategy!r} names {len(found)} assignors; name "
+            + ("exactly one with coordination='zookeeper'" if in_zookeeper else "at least one")
         )
     return tuple(found.values())

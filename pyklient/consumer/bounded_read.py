@@ -278,10 +278,9 @@ def _resolve(
 ) -> Dialogue[dict[TopicPartition, int]]:
     """Return the offset of *bound* in each of *partitions*.
 
-    For a partition without a bound, the result has the offset that *open_ends* asks for, or the offset in
-    *high* if the partition is not in *open_ends*. It has the offset in *high* too if all records are earlier
-    than the bound. With *by_segment*, brokers that do not know the times of records may give the offset of an
-    earlier record.
+    A partition without a bound gets the offset that *open_ends* asks for. It gets the offset in *high* if it
+    is not in *open_ends* either, or if all its records are earlier than the bound. With *by_segment*, brokers
+    that do not know the times of records may give the offset of an earlier record.
     """
     found = dict(high)
     asked = dict(open_ends)

@@ -1,8 +1,8 @@
 """The lifecycle of a connector, which begins to read once and ends once.
 
 A connector ends by ``close()``, with its ``with`` block, at the end of the program, or when it is dropped. A
-forked child leaves it to the parent process. The threads of a connector do not refer to its lifecycle, so
-the garbage collector finds a connector of which the program keeps nothing.
+forked child leaves it to the parent process. The threads of a connector do not refer to its lifecycle, so the
+garbage collector can collect a connector that the program does not use any more.
 """
 
 import logging
@@ -95,8 +95,8 @@ class ConnectorLifecycle:
             raise
 
     def check_open(self) -> None:
-        """Raise ForkError in a child of the process that made the connector, and ClosedError after its
-        end."""
+        """Raise ForkError in a child of the process that made the connector, and ClosedError if the connector
+        has been closed."""
         if self._forked:
             raise ForkError(
                 "this ConsumerConnector was made before a fork and belongs to the parent process; "
@@ -164,7 +164,8 @@ class ConnectorLifecycle:
             let_go()
 
     def _wait_until_gone(self, count_in_hand: bool, timeout: float) -> None:
-        """Wait while another thread closes the connector. Return at once if this thread closes it."""
+        """Wait while another thread closes the connector. Return at once if the calling thread is closing
+        it."""
         if threading.current_thread() is self._closer or self._membership.runs_here():
             return
         if count_in_hand:
@@ -182,8 +183,9 @@ as its thread runs."""
 def _close_all() -> None:
     """At exit, close the connectors that are still open, without committing messages in hand.
 
-    Then wait until the connectors that were dropped have committed and left their groups. The warnings come
-    last, because a warning raises an exception if warnings are errors.
+    Then wait until the connectors that were dropped have committed and left their groups. At last, warn of
+    each connector that was left open. This comes last because a warning raises an exception if Python treats
+    warnings as errors.
     """
     left_open = {lifecycle: repr(lifecycle) for lifecycle in list(_open)}
     for lifecycle, name in left_open.items():

@@ -180,9 +180,9 @@ class ConsumerConnector:
         With *pattern* instead of topics, the stream reads all topics whose whole name matches the regular
         expression, as with a :class:`Whitelist` and :meth:`create_message_streams_by_filter`.
 
-        *start* says where partitions begin for which no offset is committed, in place of
-        ``auto_offset_reset``: an offset, ``"beginning"``, ``"end"``, an aware datetime, or a mapping from
-        TopicPartition to these. To begin at *start* even if offsets are committed, use :meth:`assign` or
+        *start* says where to begin in partitions without a committed offset, in place of
+        ``auto_offset_reset``: it is an offset, ``"beginning"``, ``"end"``, an aware datetime, or a mapping
+        from TopicPartition to these. To begin at *start* even if offsets are committed, use :meth:`assign` or
         ``KafkaStream.seek``.
         """
         choice = self._creation.one(topics, pattern, start, key_decoder, value_decoder)
@@ -229,12 +229,13 @@ class ConsumerConnector:
         on_error: ErrorHandler | None = None,
         max_in_hand: int = 1000,
     ) -> ParallelConsumer:
-        """Call *handler* for each message of *topics*, in several *workers* at the same time.
+        """Return a ParallelConsumer, which calls *handler* for each message of *topics*, in several *workers*
+        at the same time.
 
-        ``run`` of the ParallelConsumer begins to do so. The workers are threads. If *processes* is true, they
-        are child processes, which get the handler by pickle. With the order ``"key"``, messages of one
-        partition with the same key are handled one after another, and messages without a key in any order.
-        ``"partition"`` keeps the order of each partition, and ``"unordered"`` none.
+        No message is handled before its method ``run`` is called. The workers are threads. If *processes* is
+        true, they are child processes, which get the handler by pickle. With the order ``"key"``, messages of
+        one partition with the same key are handled one after another, and messages without a key in any
+        order. ``"partition"`` keeps the order of each partition, and ``"unordered"`` none.
 
         If the handler raises an exception, ``on_error(message, exception)`` is called, in a thread of this
         process. The message is done if this returns. If it raises an exception, or if there is no *on_error*,
@@ -260,8 +261,8 @@ class ConsumerConnector:
     ) -> None:
         """Commit the positions of the streams, or exactly *offsets* (those of the next messages to read).
 
-        Without *offsets*, the message that a loop has got last is committed too, unless another thread is
-        handling it. Raises CommitError if some partitions were not committed, for instance because another
+        Without *offsets*, the message that a loop has got last is committed too, unless another thread runs
+        that loop. Raises CommitError if some partitions were not committed, for instance because another
         member owns them now; all others are committed. Raises KafkaTimeoutError with the last failure after
         *timeout* seconds (None: ``default_api_timeout_ms``).
         """

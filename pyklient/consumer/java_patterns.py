@@ -3,8 +3,8 @@ Java programs.
 
 The names of topics are ASCII, so only ASCII characters are considered. These constructs of Java are errors:
 references to groups, the flag x, ``\G``, ``\X``, ``\R``, Unicode classes other than ``\p{L}``, ``\p{Lu}``,
-``\p{Ll}``, ``\p{N}`` and ``\p{Nd}``, a number in braces that follows nothing that it could repeat, ``&&``
-without characters on both sides, a lookbehind of variable length, and more than fifty nested groups.
+``\p{Ll}``, ``\p{N}`` and ``\p{Nd}``, a count in braces with nothing before it to repeat, ``&&`` without
+characters on both sides, a lookbehind of variable length, and more than fifty nested groups.
 """
 
 import re
@@ -30,10 +30,11 @@ __all__ = ["java_pattern"]
 _CONTROL_LETTERS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
 _ANCHORS: Final = {"b": "b", "B": "B", "A": "A", "z": "z", "Z": "z", "^": "A", "$": "z"}
 _NO_EFFECT: Final = "dmsuU"
-"""The flags that change nothing for names in ASCII that have one line."""
+"""The flags of Java's patterns that change nothing here, because the names of topics are ASCII and have one
+line."""
 _ANY: Final = ASCII - {"\n", "\r"}
 _MAX_DEPTH: Final = 50
-"""The largest number of groups or classes that contain each other. Each level takes a few nested calls."""
+"""The largest depth of nested groups or classes in a pattern. Each level takes a few nested calls."""
 _MAX_DIGITS: Final = 5
 
 

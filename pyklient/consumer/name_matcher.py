@@ -38,9 +38,9 @@ class _Search:
         begins."""
 
     def end(self, number: int, at: int, *, whole: bool) -> int | None:
-        """Return the position in the name at which the preferred match ends that begins with step *number* at
-        position *at*. Return None if there is no match. If *whole* is true, a match must end at the end of
-        the name."""
+        """Find the preferred match that begins with step *number* at position *at* of the name. Return the
+        position at which it ends, or None if there is no match. If *whole* is true, a match must end at the
+        end of the name."""
         steps, name, size = self._steps, self._name, len(self._name)
         tried: set[tuple[int, int]] = set()
         to_try = [(number, at)]

@@ -157,8 +157,8 @@ class Assignment:
         return self.partitions[partition].start
 
     def to_commit(self, partition: TopicPartition, offset: int) -> OffsetAndMetadata:
-        """Return *offset* with the metadata to commit for *partition*: the metadata that is committed with
-        this offset already, perhaps in one of two offset stores, or none."""
+        """Return *offset* with the metadata to commit for *partition*. If this offset is committed already,
+        in at least one offset store, its metadata is kept. Otherwise there is no metadata."""
         owned = self.partitions.get(partition)
         stored = None if owned is None else owned.committed
         return stored if stored is not None and stored.offset == offset else OffsetAndMetadata(offset)

@@ -39,9 +39,9 @@ class ChoiceStep:
     """The step that continues with one of several steps, without reading a character."""
 
     by_character: dict[str, list[int]]
-    """The steps to try if the next character is the key, the preferred one first."""
+    """For each character, the steps to try if it comes next. The preferred step comes first."""
     otherwise: list[int]
-    """The steps to try before any other character, and at the end of the name."""
+    """The steps to try if the next character is not in ``by_character``, or if the name ends here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +119,8 @@ class _Steps:
     def _check_size(self, before: int) -> None:
         if len(self.steps) - before > _MAX_REPEATED:
             raise PatternError(
-                f"a repeat with a count has more than {_MAX_REPEATED} steps, and the name of a topic has at "
-                "most 249 characters; use '*' or '+', or a smaller count"
+                f"the pattern repeats a part too often (more than {_MAX_REPEATED} steps), although the name "
+                "of a topic has at most 249 characters; use '*' or '+', or a smaller count"
             )
 
     def _add_choice(self, steps: list[int]) -> int:
@@ -132,8 +132,8 @@ class _Steps:
         """Make step *number* a choice between *steps*, of which it tries only those that can read the next
         character.
 
-        Steps that read the same single character become one, after which the choice follows. So a filter that
-        lists a thousand topics does not read their common beginning a thousand times.
+        Steps that read the same single character become one step, and the choice between them is made after
+        it. So a filter that lists a thousand topics does not read their common beginning a thousand times.
         """
         unfinished = [(number, steps)]
         while unfinished:

@@ -23,21 +23,21 @@ class PatternError(ValueError):
 
 @dataclass(frozen=True)
 class Characters:
-    """One character out of *allowed*."""
+    """A node that matches one of the characters *allowed*."""
 
     allowed: Set[str]
 
 
 @dataclass(frozen=True)
 class Alternatives:
-    """One of several sequences of nodes. The earlier ones are preferred."""
+    """A node that matches one of several sequences of nodes. Earlier sequences are preferred."""
 
     branches: Sequence[Sequence["Node"]]
 
 
 @dataclass(frozen=True)
 class Repeat:
-    """*body*, at least *least* times and at most *most* times, or without a limit if *most* is None."""
+    """A node that matches *body* at least *least* times and at most *most* times. None means no limit."""
 
     body: "Node"
     least: int

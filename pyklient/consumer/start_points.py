@@ -84,7 +84,8 @@ class StartPoints:
     ) -> dict[TopicPartition, StartPoint]:
         """Return the start points of those partitions in *committed* that begin at a start point.
 
-        If *created*, the partitions are new. They begin at their first message, unless they are named.
+        If *created*, the partitions are new. They begin at their first message, unless the program has named
+        a start point for them.
         """
         wanted = [each for each, at in committed.items() if at is None or self._replaces_committed]
         points = {each: self._points.get(each, None if created else self._all) for each in wanted}
@@ -115,7 +116,8 @@ def find_offsets(
 
 
 def _time(point: datetime | str) -> int:
-    """Return the number by which ListOffsets is asked for *point*: milliseconds since 1970, rounded up."""
+    """Return the number that stands for *point* in a ListOffsets request. For a datetime, it is the
+    milliseconds since 1970, rounded up."""
     if isinstance(point, str):
         return _ENDS[point]
     return max(0, -((_EPOCH - point) // _MILLISECOND))

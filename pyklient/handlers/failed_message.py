@@ -32,8 +32,8 @@ def send_copy(
     for name, part in (("key", message.key), ("value", message.value)):
         if part is not None and not isinstance(part, bytes):
             raise TypeError(
-                f"the {name} of the failed message is {type(part).__name__}, and a copy of it needs bytes: "
-                "make the stream without decoders, and decode in the handler"
+                f"cannot copy the failed message to {topic}, because its {name} is {type(part).__name__} "
+                "and not bytes: make the stream without decoders, and decode in the handler"
             )
     kept = [pair for pair in message.headers if not pair[0].startswith((_ERRORS, _RETRY))]
     added = [

@@ -44,8 +44,8 @@ class BrokerRequirements:
                 connection.version_of(InitProducerIdRequest)
             except UnsupportedVersionError as error:
                 raise UnsupportedVersionError(
-                    f"enable_idempotence=True is not possible: {error}; remove the option to send to such "
-                    "brokers without idempotence"
+                    f"enable_idempotence=True is not possible: {error}; if you want to send without "
+                    "idempotence, remove the option"
                 ) from error
         if self._produce_version is None and version < _FIRST_WITH_TIMESTAMPS:
             log.warning("broker %d is older than Kafka 0.10 and stores no timestamps of records", node_id)

@@ -248,7 +248,7 @@ def _put_tagged(writer: Writer, value: Any, cls: type[Struct], version: int) -> 
 
 
 def _reject_null() -> NoReturn:
-    raise TypeError("None is not allowed for a field that cannot be null")
+    raise TypeError("None is not allowed, because the field is not nullable")
 
 
 def _reject_early_null(name: str, version: int) -> NoReturn:

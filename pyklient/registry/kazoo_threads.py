@@ -90,10 +90,14 @@ class KazooThreads(SequentialThreadingHandler):
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self._tls is not None:
                 connected = self._tls.wrap_socket(connected, server_hostname=hostname)
-            self.last_failure = ConnectionError("the server accepts connections, but begins no session")
+            self.last_failure = ConnectionError(
+                "the server accepts connections, but does not begin a session"
+            )
             if self.rejected.is_over(connected):
                 connected.close()
-                raise SessionExpiredError("no server accepts the session, but a server accepts a new one")
+                raise SessionExpiredError(
+                    "no server accepts the existing session, but a server accepts a new session"
+                )
         except OSError as error:
             if connected is not None:
                 connected.close()

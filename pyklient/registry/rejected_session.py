@@ -61,9 +61,9 @@ class RejectedSession:
             return False
         self._accepts_new = _accepts_new_session(connected, self._session_timeout)
         raise ConnectionError(
-            "the server accepts new sessions, but not the present one"
+            "the server accepts new sessions, but not the existing session"
             if self._accepts_new
-            else "the server accepts connections, but begins no session"
+            else "the server accepts connections, but does not begin a session"
         )
 
 

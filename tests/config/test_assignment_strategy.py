@@ -52,7 +52,7 @@ def test_assignors_are_given_by_name_as_objects_or_in_a_list(given: Any, expecte
         ("best", "'best' is not one of 'range', 'roundrobin', 'sticky', 'cooperative-sticky', nor an object"),
         ([Mine], "nor an object of a subclass of pyklient.Assignor"),
         (7, "7 is not one of"),
-        ([], "has 0 assignors; name at least one"),
+        ([], "names 0 assignors; name at least one"),
         (["range", "range"], "has two assignors with the name 'range'"),
         ([Nameless()], "has no name; give its class an attribute such as name = 'mine'"),
     ],

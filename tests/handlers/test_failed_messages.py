@@ -65,9 +65,7 @@ def test_messages_without_key_and_value_have_dead_letters_too(broker: Broker, pr
 
 
 def test_a_decoded_message_cannot_be_copied(producer: Producer) -> None:
-    with pytest.raises(
-        TypeError, match="the value of the failed message is dict, and a copy of it needs bytes"
-    ):
+    with pytest.raises(TypeError, match="because its value is dict and not bytes"):
         DeadLetterTopic(producer, new_name())(failed("orders", value={}), LookupError())
 
 

@@ -45,7 +45,9 @@ def rejected_session() -> RejectedSession:
 
 def test_a_session_is_given_up_if_only_new_ones_are_accepted() -> None:
     rejected = rejected_session()
-    with pytest.raises(ConnectionError, match="the server accepts new sessions, but not the present one"):
+    with pytest.raises(
+        ConnectionError, match="the server accepts new sessions, but not the existing session"
+    ):
         attempt(rejected, session(1000))
     assert attempt(rejected, b"")
     assert rejected.given_up
@@ -58,7 +60,9 @@ def test_a_session_is_given_up_if_only_new_ones_are_accepted() -> None:
 def test_a_session_is_kept_while_no_server_accepts_a_new_one(answer: bytes) -> None:
     rejected = rejected_session()
     for _ in range(3):
-        with pytest.raises(ConnectionError, match="the server accepts connections, but begins no session"):
+        with pytest.raises(
+            ConnectionError, match="the server accepts connections, but does not begin a session"
+        ):
             attempt(rejected, answer)
     assert not rejected.given_up
 

@@ -81,8 +81,9 @@ def find_cluster(broker_id: int) -> RegistryDialogue[FoundCluster]:
     others = [each for each in broker_ids((yield Children(paths.BROKER_IDS))) if each != broker_id]
     if others:
         raise ConfigurationError(
-            f"other brokers are registered in this part of ZooKeeper ({', '.join(map(str, others))}), and "
-            "the reference broker is a cluster of its own; choose another chroot, as in 'host:2181/another'"
+            f"other brokers are registered in this chroot of ZooKeeper ({', '.join(map(str, others))}), but "
+            "the reference broker can only be the single broker of a cluster; choose another chroot, as in "
+            "'host:2181/another'"
         )
     cluster: Node | None = yield Read(paths.CLUSTER_ID)
     topics, ignored = [], []
@@ -175,8 +176,8 @@ def _create_ephemeral(
                 return False
             if waited > wait_seconds or not is_own(node):
                 raise ConfigurationError(
-                    f"ZooKeeper has the node {path} of another broker that runs: {node.content[:300]!r}; "
-                    "choose another node_id or chroot, or stop that broker"
+                    f"the node {path} in ZooKeeper belongs to another broker, which is running: "
+                    f"{node.content[:300]!r}; choose another node_id or chroot, or stop that broker"
                 ) from None
             yield RegistryPause(_POLL)
             waited += _POLL

@@ -74,7 +74,7 @@ def describe(
     same name, show that group too. --interval and -n are for --watch.
     """
     if frames is not None and not watches:
-        raise click.UsageError("-n is only for --watch")
+        raise click.UsageError("-n works only together with --watch; add --watch, or remove -n")
     options = cluster.options(AdminConfig)
     with_zookeeper = options.get("zookeeper") is not None
     with Admin(**options) as admin:

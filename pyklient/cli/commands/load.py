@@ -120,7 +120,9 @@ def load(
     fails. PATH must be on a disk that all machines of Spark can access, or on HDFS.
     """
     if not topics:
-        raise click.UsageError(f"only {path!r} is given: pass the topics and, as the last argument, PATH")
+        raise click.UsageError(
+            f"the only argument is {path!r}: pass one or more topics, and then PATH as the last argument"
+        )
     options = cluster.of_a_job().options(ConsumerConfig)
     kept = {name: value for name, value in options.items() if name not in NOT_READ}
     with _session(master, dict(conf)) as spark:

@@ -95,7 +95,7 @@ class Cursor:
         """The offset to start at if the log does not have the position: ``earliest``, ``latest``, or ``none``
         for an error."""
         self.start_point: StartPoint | None = None
-        """The place at which the program asks to begin, until its offset is looked up. Without such a place,
+        """The point at which the program asks to begin, until its offset is looked up. If it is None,
         ``reset`` says what to look up."""
         self.end = end
         """The offset at which reading ends. None if reading does not end."""
@@ -108,8 +108,8 @@ class Cursor:
         self.retry_at = 0.0
         """The time before which the partition is not fetched again."""
         self.fetch_bytes: int | None = None
-        """The bytes to ask for next, because the last response ended within its first message; None to ask
-        for as many as the budget allows."""
+        """The number of bytes to ask for in the next fetch, if the last response ended within its first
+        message. None to ask for as many bytes as the budget allows."""
         self.fetched = 0
         """The number of bytes that have been queued for the stream so far."""
         self.taken = 0

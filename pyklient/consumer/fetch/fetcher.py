@@ -50,8 +50,8 @@ _BY_NAME = 12
 """The newest version of Fetch that names topics by name. Later versions have topic ids only."""
 _TICK = 1.0
 _GONE_AFTER = 5.0
-"""The number of seconds without partitions of a broker after which the outage of this broker counts as
-over."""
+"""The outage of a broker counts as over when the fetcher has had no partitions of that broker for this number
+of seconds."""
 _BRIEF_MS = 10
 _LONGEST_BRIEF_MS = 100  # a loop that goes on after a pause may have to wait this long
 _ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
@@ -313,7 +313,7 @@ class Fetcher:
         return [fetched]
 
     def _pass_gap(self, cursor: Cursor, data: "FetchResponse.FetchableTopicResponse.PartitionData") -> None:
-        """Move a cursor that has an end to this end if no records are left before it.
+        """Move *cursor* to its end, if it has one and no records are left before that offset.
 
         The partition was fetched alone and returned nothing, although it has later offsets: the records up to
         the end have been compacted away.

@@ -65,8 +65,8 @@ class FetcherManager:
         """Return the offsets of start points. This waits up to *timeout* seconds for brokers, unless all
         points are offsets.
 
-        The result lacks those that cannot be found now, as while a partition has no leader. The leader lookup
-        finds them later, so that the other partitions are read meanwhile.
+        The result leaves out the partitions whose offset cannot be found now, for instance because they have
+        no leader. The leader lookup finds their offsets later, and the other partitions are read meanwhile.
         """
         offsets = {each: point for each, point in points.items() if isinstance(point, int)}
         asked = points.keys() - offsets.keys()

@@ -1,4 +1,4 @@
-"""Fetches from brokers before Kafka 0.10.1, which may return a part of a message.
+"""The rules for fetching from brokers before Kafka 0.10.1, which may return a part of a message.
 
 These brokers cut the data of a partition at the number of bytes asked for. If the data ends within the first
 message, the partition is asked for again with twice the bytes. These brokers limit the bytes of each

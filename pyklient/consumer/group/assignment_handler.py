@@ -32,7 +32,8 @@ _TO_COMMIT = 0.9
 
 
 class AssignmentHandler:
-    """Reads the partitions of one connector. Except for ``close``, only the connector's membership calls it.
+    """Reads the partitions of one connector. Only the membership of the connector calls its methods, except
+    for ``close``.
 
     ``revoked``, ``assigned`` and ``fail`` may wait, so they must not be called on a thread that does other
     work meanwhile. The other methods return at once.
@@ -219,8 +220,8 @@ class AssignmentHandler:
         return max(times.values(), default=0.0)
 
     def goes_on(self) -> bool:
-        """Return True if every loop that had asked for no message for too long at the last call of
-        :meth:`stalled_for` has asked for one since."""
+        """Return True if all loops that were stalled at the last call of :meth:`stalled_for` have asked for a
+        message since."""
         return all(stream.wanted for stream in self._stalled)
 
     def _remove_from_streams(self, revoked: Sequence[OwnedPartition], deadline: float) -> None:
@@ -269,11 +270,11 @@ class AssignmentHandler:
         return cursor
 
     def _note_starts(self, cursors: Sequence[Cursor]) -> None:
-        """Record the offsets at which *cursors* begin, if they are still to be committed and no stream knows
-        them yet.
+        """Record the offsets at which *cursors* begin, if these offsets are still to be committed and no
+        stream knows them yet.
 
-        Such an offset is in only one of two offset stores, or was looked up just before the last assignment
-        ended.
+        An offset is still to be committed if only one of two offset stores has it, or if it was looked up
+        just before the last assignment ended.
         """
         noted = {partition for stream in self._all for partition in stream.handed(in_hand=True)}
         for cursor in cursors:

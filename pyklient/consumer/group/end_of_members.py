@@ -1,4 +1,5 @@
-"""The wait for members of the same group with the other ``coordination``, which is "kafka" or "zookeeper".
+"""Waits until a group has no members with the other ``coordination``: "kafka" for a member with "zookeeper",
+and the reverse.
 
 If both kinds of members read at the same time, each partition is read twice. So a member joins after the last
 member of the other kind has left.

@@ -1,6 +1,7 @@
-"""The wait of a member that ZooKeeper coordinates for members of the same group that Kafka coordinates.
+"""Makes a member with ``coordination="zookeeper"`` wait until its group has no members that Kafka
+coordinates.
 
-It waits only for members that read the same topics.
+The member waits only for members that read the same topics.
 """
 
 import logging

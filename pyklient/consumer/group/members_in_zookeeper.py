@@ -1,4 +1,5 @@
-"""The wait of a member of a Kafka group for members of the same group that ZooKeeper still coordinates."""
+"""Makes a member with ``coordination="kafka"`` wait until its group has no members that ZooKeeper
+coordinates."""
 
 from functools import partial
 from typing import TYPE_CHECKING

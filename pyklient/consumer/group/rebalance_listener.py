@@ -36,7 +36,7 @@ class ConsumerRebalanceListener:
         committed any more.
 
         This is called instead of :meth:`on_partitions_revoked` if the group has removed this member. By
-        default, it calls that method.
+        default, this method calls :meth:`on_partitions_revoked`.
         """
         self.on_partitions_revoked(partitions)
 

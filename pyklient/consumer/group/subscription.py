@@ -33,7 +33,7 @@ class Subscription:
     partitions: frozenset[TopicPartition] | None = None
     """The partitions to read, which the program has chosen by hand; None if a membership chooses them."""
     start: StartPoints = field(default_factory=StartPoints)
-    """The places at which reading begins, as far as the program names them."""
+    """The points at which the program asks to begin reading."""
 
     def selects(self, topic: str, *, internal: bool = False) -> bool:
         """Return True if *topic* is to be read. *internal* is True if brokers keep their own data in it."""

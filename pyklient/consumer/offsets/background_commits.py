@@ -34,8 +34,9 @@ class _Commit(NamedTuple):
 
 
 class BackgroundCommits:
-    """The commits of one connector for which nobody waits. *commit* makes one, until a deadline. *lock* is
-    held while the offsets of a commit are found and queued, so that no other commit comes between.
+    """The commits of one connector for which nobody waits. *commit* makes one of them, and is given its
+    deadline. *lock* is held while the offsets of a commit are found and queued, so that no other commit is
+    queued meanwhile.
 
     At most 1,000 commits wait. The thread starts with the first one.
     """
@@ -67,8 +68,9 @@ class BackgroundCommits:
         while not self._put(find, deadline, callback):
             if time.monotonic() >= deadline:
                 raise KafkaTimeoutError(
-                    f"{_MOST_WAITING} commits are waiting already, and none was made within {timeout:.3g} s; "
-                    "call commit_offsets_async less often, or commit_offsets, which waits"
+                    f"offsets were not committed: {_MOST_WAITING} earlier commits are still waiting, and "
+                    f"none of them ended within {timeout:.3g} s; call commit_offsets_async less often, or "
+                    "use commit_offsets, which waits"
                 )
             time.sleep(_POLL)
 
@@ -82,7 +84,7 @@ class BackgroundCommits:
         too.
 
         Return False if that takes longer than *timeout* seconds. If a callback calls this method, make the
-        commits here within *timeout*, and do not wait for callbacks.
+        commits in the callback's thread within *timeout*, and do not wait for callbacks.
         """
         deadline = time.monotonic() + timeout
         if threading.current_thread() is self._thread:
@@ -156,9 +158,11 @@ class BackgroundCommits:
             self._wake.get()
 
     def _make_next(self, until: float = math.inf) -> None:
-        """Make the first commit that waits, until its deadline or *until*, and queue its outcome."""
+        """Make the first commit in the queue, before its deadline and *until*, and queue its outcome."""
         commit = self._commits[0]
-        error: KafkaError | None = KafkaError("the commit was interrupted")
+        error: KafkaError | None = KafkaError(
+            "offsets were not committed, because the commit was interrupted"
+        )
         try:
             self._commit(commit.wanted, min(commit.deadline, until))
             error = None

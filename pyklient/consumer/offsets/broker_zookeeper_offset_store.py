@@ -1,4 +1,5 @@
-"""The offset store in ZooKeeper that a broker writes, for clients that cannot reach ZooKeeper themselves."""
+"""An offset store that keeps offsets in ZooKeeper by requests to a broker, for clients that cannot reach
+ZooKeeper."""
 
 from collections.abc import Collection, Mapping
 from concurrent.futures import Future

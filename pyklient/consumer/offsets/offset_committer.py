@@ -1,4 +1,5 @@
-"""Commits: they store positions that the streams have reached and that the offset store does not have yet."""
+"""The commits of a connector: each stores the positions that streams have reached and that the offset store
+does not have yet."""
 
 import logging
 import threading
@@ -59,8 +60,8 @@ class OffsetCommitter:
         return self._by_call.plus(self._automatic)
 
     def begin(self, assignment: Assignment, assigned: Collection[TopicPartition]) -> None:
-        """Forget and keep positions for *assignment*, as ``UncommittedPositions.begin`` describes it. The
-        partitions *assigned* are new."""
+        """Prepare for *assignment*, in which the partitions *assigned* are new.
+        ``UncommittedPositions.begin`` describes which positions are kept."""
         self._uncommitted.begin(assignment, assigned)
 
     def commit(self, streams: Sequence[StreamCore], timeout: float) -> None:
@@ -180,9 +181,9 @@ class OffsetCommitter:
         """Let one commit at a time run in the ``with`` block, so that no older position is stored after a
         newer one. Yield the positions that *find* returns once all earlier commits are made.
 
-        With *for_callbacks*, wait for the callbacks of these commits too. The thread that rebalances must
-        not, because a callback may wait for it. Raises KafkaTimeoutError, with the reason if it is known, if
-        that takes longer than *timeout* seconds.
+        With *for_callbacks*, wait for the callbacks of these commits too. The thread that rebalances must not
+        wait for callbacks, because a callback may wait for that thread. Raises KafkaTimeoutError, with the
+        reason if it is known, if that takes longer than *timeout* seconds.
         """
         deadline = time.monotonic() + timeout
         wanted = None

@@ -1,4 +1,5 @@
-"""The interface of offset stores, which keep positions: in Kafka, nowhere, or in another place."""
+"""The interface of offset stores, which keep the positions of a group, for example in Kafka or in
+ZooKeeper."""
 
 from collections.abc import Collection, Mapping
 from concurrent.futures import Future

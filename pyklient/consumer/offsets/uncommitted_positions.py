@@ -13,7 +13,8 @@ __all__ = ["ToCommit", "UncommittedPositions"]
 
 
 class ToCommit(NamedTuple):
-    """An offset to commit. ``generation`` and ``read`` have the same meaning as in Position."""
+    """An offset to commit, and the generation in which the stream has reached it. ``read`` is false if the
+    offset was only looked up, and no message before it was handed out."""
 
     at: OffsetAndMetadata
     generation: int
@@ -23,7 +24,7 @@ class ToCommit(NamedTuple):
 class UncommittedPositions:
     """Compares the positions of *streams* with the offsets that are committed already.
 
-    One commit at a time uses it, and the assignment handler between two assignments.
+    It is used by one commit at a time, and by the assignment handler between two assignments.
     """
 
     def __init__(self, ownership: Ownership, streams: Sequence[StreamCore]) -> None:
@@ -87,7 +88,7 @@ class UncommittedPositions:
         comes again, because the new assignment begins at an older committed offset.
 
         The offsets *queued* will be committed first. A position is compared with them as if they were
-        committed, but is committed again if it is the same, because the commit before may fail.
+        committed. If it is equal, it is committed again nevertheless, because the earlier commit may fail.
         """
         assignment = self._ownership.assignment or Assignment()
         found: dict[TopicPartition, Position] = {}

@@ -107,8 +107,8 @@ def read_offsets(
         if node is None:
             if each in known:
                 log.warning(
-                    "group %s: the offset %d of %s was in ZooKeeper and has been deleted, so the partition "
-                    "is read from auto_offset_reset",
+                    "group %s: the committed offset %d of %s has been deleted from ZooKeeper, so reading "
+                    "of the partition begins where auto_offset_reset says",
                     group_id,
                     known[each],
                     each,
@@ -118,7 +118,7 @@ def read_offsets(
         offset = parse_offset(path, node.content)
         if node.written < created[each.topic]:
             log.warning(
-                "group %s: the offset %d of %s in ZooKeeper does not count, because it was committed before "
+                "group %s: the offset %d of %s in ZooKeeper is ignored, because it was committed before "
                 "the topic was created",
                 group_id,
                 offset,

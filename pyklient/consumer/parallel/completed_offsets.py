@@ -51,7 +51,7 @@ def decode(first: int, text: str) -> list[range]:
 
 
 def fits(span: int, gaps: int) -> bool:
-    """Return True if a text is short enough for any completed offsets among the next *span* offsets.
+    """Return True if the text will be short enough, whichever of the next *span* offsets are completed.
 
     *gaps* is the largest possible number of runs that are not completed.
     """
@@ -86,12 +86,16 @@ def _varints(content: bytes) -> Iterator[int]:
         value |= (byte & 0x7F) << shift
         shift += 7
         if value > _MOST_OFFSETS or shift > 70:
-            raise ValueError("the length of a run is too large")
+            raise ValueError(
+                "the completed offsets in the metadata of a commit cannot be read: a length is too large"
+            )
         if byte < 0x80:
             yield value
             value = shift = 0
     if shift:
-        raise ValueError("the last length is cut off")
+        raise ValueError(
+            "the completed offsets in the metadata of a commit cannot be read: the last length is cut off"
+        )
 
 
 def _encode_bits(first: int, completed: Sequence[range]) -> bytes | None:

@@ -114,7 +114,10 @@ class ParallelStream(StreamCore):
         return found
 
     def forget(self, partitions: Mapping[TopicPartition, int]) -> None:
-        """Never commit positions of *partitions* that were reached in the given generation or before."""
+        """Never commit positions of *partitions* that were reached in the given generation or before.
+
+        *partitions* maps each partition to a generation.
+        """
         with self._lock:
             super().forget(partitions)
             for partition, generation in partitions.items():

@@ -1,4 +1,4 @@
-"""How far handlers have come in one partition: which messages they have in hand, and which are completed."""
+"""The progress of handlers in one partition: which messages they have in hand, and which are completed."""
 
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator

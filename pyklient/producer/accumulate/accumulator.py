@@ -240,7 +240,7 @@ class RecordAccumulator:
             if not may_wait:
                 delivery = self._append(topic, number, record, on_delivery, memory + self._extra_memory)
                 if delivery is None and self.appender.partition_count(topic):
-                    raise self._buffer_full(topic, "a send in an on_delivery callback never waits for memory")
+                    raise self._buffer_full(topic, "send never waits for memory in an on_delivery callback")
                 return delivery
             if not self._waiting:
                 # In case Ctrl-C kept the last waiting thread from resetting it.

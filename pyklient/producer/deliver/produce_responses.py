@@ -70,7 +70,7 @@ class ProduceResponses:
                     self._apply(*found, one)
         for queue, batch in missing.values():
             error = BrokerConnectionError(
-                f"broker {node_id} answered a Produce request without an outcome for {queue.at}"
+                f"the response of broker {node_id} to a Produce request has no result for {queue.at}"
             )
             self._retry_or_fail(queue, batch, error, in_doubt=True)
 

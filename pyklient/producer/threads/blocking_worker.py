@@ -51,8 +51,8 @@ class BlockingWorker:
             thread.start()
         except RuntimeError as error:
             log.info(
-                "thread %s cannot be started (%s), so the sender's thread does the tasks of that thread, "
-                "and waits for the broker",
+                "thread %s cannot be started (%s), so the sender's thread does its tasks, and sends no "
+                "batches while one of them waits for a broker",
                 self._name,
                 error,
             )

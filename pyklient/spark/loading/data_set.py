@@ -123,8 +123,8 @@ class DataSet:
         others = [name for name in visible if not _LOAD.fullmatch(name)]
         if others:
             raise ConfigurationError(
-                f"{self.uri} holds {others[0]!r}, which is not a load: use a directory that holds nothing "
-                "but loads"
+                f"{self.uri} contains {others[0]!r}, which no load has made: use a directory that contains "
+                "only loads"
             )
         if not visible:
             return None
@@ -136,8 +136,8 @@ class DataSet:
         except (ValueError, KeyError, TypeError) as error:
             raise ConfigurationError(
                 f"{self.uri}/{max(visible)}/{_MANIFEST} cannot be read ({error}), so the next load does not "
-                "know where to begin. Restore the file, or remove the directory of that load to load its "
-                "records again"
+                f"know where to begin. Restore the file. Or remove the directory {max(visible)}: the next "
+                "load then loads its records again"
             ) from error
 
     def stage(self, number: int) -> Staging:

@@ -118,8 +118,8 @@ def _read(client: NetworkClient, options: SourceOptions, wanted: OffsetRange) ->
                     _raise_if_deleted(client, config, left, error)
                 if silent_ms >= timeout_ms:
                     raise ConsumerTimeout(
-                        f"no record of {left} came within consumer_timeout_ms={timeout_ms}, although the "
-                        "partition still has these offsets"
+                        f"no record of {left} arrived within consumer_timeout_ms={timeout_ms}, although the "
+                        "partition still has records at these offsets"
                     ) from error
 
 

@@ -52,11 +52,17 @@ def test_a_broker_writes_the_id_of_its_cluster_itself_and_the_controller_with_it
 
 def test_an_id_that_another_broker_has_is_an_error_at_once_and_an_own_node_is_waited_for() -> None:
     nodes = Nodes({"/brokers/ids/1": (broker_content(THEIRS), "theirs")})
-    with pytest.raises(ConfigurationError, match="the node /brokers/ids/1 of another broker that runs"):
+    with pytest.raises(
+        ConfigurationError,
+        match="the node /brokers/ids/1 in ZooKeeper belongs to another broker, which is running",
+    ):
         nodes.play(announce(OURS, "c", 1))
     assert RegistryPause(0.1) not in nodes.asked
     nodes = Nodes({"/brokers/ids/1": (broker_content(OURS), "crashed")})
-    with pytest.raises(ConfigurationError, match="the node /brokers/ids/1 of another broker that runs"):
+    with pytest.raises(
+        ConfigurationError,
+        match="the node /brokers/ids/1 in ZooKeeper belongs to another broker, which is running",
+    ):
         nodes.play(announce(OURS, "c", 1))
     assert nodes.asked.count(RegistryPause(0.1)) == 11
     steps = nodes.steps(announce(OURS, "c", 1), "mine")
@@ -84,7 +90,7 @@ def test_a_broker_finds_the_cluster_of_its_chroot_and_refuses_to_join_other_brok
     ]
     assert "/brokers/topics/garbage cannot be understood" in found.ignored[0]
     nodes.found["/brokers/ids/1"] = nodes.found["/brokers/ids/7"] = (b"h:1", "other")
-    with pytest.raises(ConfigurationError, match=r"registered in this part of ZooKeeper \(7\)"):
+    with pytest.raises(ConfigurationError, match=r"registered in this chroot of ZooKeeper \(7\)"):
         nodes.play(find_cluster(1))
 
 

@@ -141,16 +141,14 @@ def test_a_broker_serves_the_topics_that_zookeeper_has_under_its_cluster_id(
     other = new_chroot(address.partition("/")[0])
     Broker(zookeeper=other).start().close()
     with pytest.raises(
-        ConfigurationError, match=r"belongs to the cluster \S+, and this part of ZooKeeper to"
+        ConfigurationError, match=r"belongs to the cluster \S+, but the chroot in ZooKeeper belongs to"
     ):
         Broker(zookeeper=other, data_dir=tmp_path / "kept").start()
 
 
 def test_an_id_that_is_taken_and_other_brokers_are_errors(address: str, zookeeper: KazooClient) -> None:
     with Broker(zookeeper=address):
-        taken = (
-            r"has the node /brokers/ids/1 of another broker that runs: .*; choose another node_id or chroot"
-        )
+        taken = r"the node /brokers/ids/1 in ZooKeeper belongs to another broker, .*; choose another node_id or chroot"
         with pytest.raises(ConfigurationError, match=taken):
             Broker(zookeeper=address).start()
         with pytest.raises(
@@ -218,12 +216,12 @@ def test_a_broker_stops_if_another_one_has_its_id_when_its_session_has_expired(
         zookeeper_kafka.zookeeper.wait_gone(f"/{chroot}/brokers/ids/1")
         zookeeper.create("/brokers/ids/1", broker_content(other), ephemeral=True)
         proxy.resume()
-        taken = "the node /brokers/ids/1 of another broker that runs"
+        taken = "the node /brokers/ids/1 in ZooKeeper belongs to another broker, which is running"
         with pytest.raises(ConfigurationError, match=taken):
             broker.wait(20)
         with pytest.raises(ClosedError, match=f"has stopped because of an error: .*{taken}"):
             broker.create_topic("t")
-    assert f"<Broker 127.0.0.1:{port}> stops because of an error: ZooKeeper has {taken}" in caplog.text
+    assert f"<Broker 127.0.0.1:{port}> stops because of an error: {taken}" in caplog.text
     assert parse_broker(1, zookeeper.get("/brokers/ids/1")[0]) == other
 
 

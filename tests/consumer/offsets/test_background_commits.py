@@ -131,7 +131,7 @@ def test_commits_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     commits = BackgroundCommits(commit, threading.Lock())
     for _ in range(3):
         commits.put(nothing, 5.0, None)
-    with pytest.raises(KafkaTimeoutError, match="3 commits are waiting already"):
+    with pytest.raises(KafkaTimeoutError, match="3 earlier commits are still waiting"):
         commits.put(nothing, 0.02, None)
     assert not commits.wait(0.01, for_callbacks=False)
     go_on.set()

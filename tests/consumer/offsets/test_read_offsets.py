@@ -42,7 +42,7 @@ def test_an_offset_from_before_the_topic_was_created_does_not_count_and_is_logge
 def test_an_offset_that_was_there_before_is_missed(caplog: pytest.LogCaptureFixture) -> None:
     answered(read_offsets("g", [NEW, NONE, UNKNOWN], {NEW: 5, NONE: 6}))
     (warning,) = caplog.messages
-    assert "the offset 6 of t-2 was in ZooKeeper and has been deleted" in warning
+    assert "the committed offset 6 of t-2 has been deleted from ZooKeeper" in warning
 
 
 def test_an_offset_of_a_topic_without_a_node_counts() -> None:

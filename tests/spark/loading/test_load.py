@@ -93,7 +93,10 @@ def test_rows_are_what_a_function_makes_of_them_in_directories_of_ones_own(
     rows = spark.read.parquet(str(tmp_path)).select("number", "third").collect()
     assert sorted(map(tuple, rows)) == [(each, each % 3) for each in range(1, 10)]
     fill(bootstrap, topic, number_records(range(1)))
-    with pytest.raises(ConfigurationError, match="made directories by third, but this load by no column"):
+    with pytest.raises(
+        ConfigurationError,
+        match="have directories for the values of third, but this load has them for no column",
+    ):
         load(spark, bootstrap, topic, tmp_path, transform=parsed)
     with pytest.raises(ConfigurationError, match="'fourth', but the rows have only number, third"):
         load(spark, bootstrap, topic, tmp_path, transform=parsed, partition_by=["fourth"])
@@ -302,7 +305,7 @@ def test_what_is_asked_for_wrongly_is_refused(
             ),
             ({"isolation_levl": "x"}, "did you mean 'isolation_level'"),
             ({"ssl_context": ...}, "cannot use ssl_context"),
-            ({"path": Path(__file__).parent}, "which is not a load"),
+            ({"path": Path(__file__).parent}, "which no load has made"),
         ]
     )
     for given, message in wrong:

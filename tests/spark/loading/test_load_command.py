@@ -56,7 +56,10 @@ def test_the_command_loads_what_is_new_and_says_what_it_was(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["clicks"], "only 'clicks' is given: pass the topics and, as the last argument, PATH"),
+        (
+            ["clicks"],
+            "the only argument is 'clicks': pass one or more topics, and then PATH as the last argument",
+        ),
         (["--start", "soon", "clicks", "/tmp/x"], "'soon' is not a time such as 2025-03-01"),
         (["--conf", "spark", "clicks", "/tmp/x"], "'spark' is not NAME=VALUE"),
         (["a b", "/tmp/x"], "'a b' is not a valid name of a topic"),

@@ -165,8 +165,8 @@ class DifferentSubscriptions:
         return self._balanced
 
     def _fewest_by_takers(self, loads: Mapping[str, int]) -> Iterator[tuple[Set[str], int]]:
-        """Yield sets of topics that have the same subscribers, each with the smallest of *loads*, the numbers
-        of partitions, of these subscribers."""
+        """Yield each set of topics that have the same subscribers, with the smallest number of partitions
+        that one of these subscribers has. *loads* has the number of partitions of each member."""
         for takers, topics in self._topics_by_takers.items():
             if movable := [loads[member] for member in takers if member in loads]:
                 yield topics, min(movable)

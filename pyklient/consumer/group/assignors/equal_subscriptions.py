@@ -1,7 +1,7 @@
 """The sticky rule for a group whose members all subscribe to the same topics.
 
-Each member gets either the quotient of partitions and members, or one partition more, and keeps as many of
-its own partitions as that allows. The steps are those of ConstrainedAssignmentBuilder in Java's
+The numbers of partitions of two members differ by at most one, and each member keeps as many of its own
+partitions as that allows. The steps are those of ConstrainedAssignmentBuilder in Java's
 AbstractStickyAssignor, so the result is the same.
 """
 

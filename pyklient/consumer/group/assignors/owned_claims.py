@@ -1,4 +1,5 @@
-"""What the members of a group say they owned, and who is right if two of them name the same partition."""
+"""The partitions that the members of a group say they owned, and the owner if two members name the same
+partition."""
 
 from collections.abc import Mapping, Sequence, Set
 from typing import NamedTuple
@@ -10,7 +11,8 @@ __all__ = ["OwnedClaims", "owned_claims"]
 
 
 class OwnedClaims(NamedTuple):
-    """The partitions that members owned, by the newest generation in which a member owned each of them."""
+    """The partitions that members owned before a rebalance. If two members say they owned a partition, the
+    member with the newer generation counts as its owner."""
 
     owned: dict[str, list[TopicPartition]]
     """The partitions that each member may keep, as far as they still exist."""
@@ -23,7 +25,8 @@ class OwnedClaims(NamedTuple):
 def owned_claims(
     members: Sequence[Subscriber], said: Mapping[str, LastAssignment], partitions: Partitions
 ) -> OwnedClaims:
-    """Return which member owned which partitions, according to what each member *said* that it had last."""
+    """Return which member owned which partitions. *said* has the last assignment of each member, as the
+    member itself has sent it."""
     owned: dict[str, list[TopicPartition]] = {}
     disputed: set[TopicPartition] = set()
     owner: dict[TopicPartition, Subscriber] = {}

@@ -26,7 +26,8 @@ __all__ = ["CooperativeStickyAssignor", "StickyAssignor"]
 class StickyAssignor(Assignor):
     """Assigns equal numbers of partitions, and lets members keep the partitions that they had last.
 
-    Members give all partitions back before each rebalance. They send in their user data what they had.
+    Members give all partitions back before each rebalance. The user data of a member tells which partitions
+    it had.
     """
 
     name = "sticky"
@@ -82,9 +83,10 @@ def _assign(
     partitions: Partitions,
     said_by: Callable[[Subscriber], LastAssignment],
 ) -> tuple[dict[str, list[TopicPartition]], Mapping[TopicPartition, str] | None]:
-    """Return the partitions of each member, and the members that get partitions of others, by partition.
+    """Return the partitions of each member, and a mapping from each partition that changes its owner to its
+    new owner.
 
-    The second result is None if it is not known.
+    The mapping is None if it is not known.
     """
     by_id = {each.member_id: each for each in members}
     ordered = [by_id[member_id] for member_id in hash_order(by_id)]
@@ -99,7 +101,7 @@ def _assign(
 
 
 def _had_last(member: Subscriber) -> LastAssignment:
-    """Return what *member* had, as its user data of the assignor ``sticky`` says."""
+    """Return the last assignment of *member*, from its user data of the assignor ``sticky``."""
     for version in (1, 0):
         try:
             data = StickyUserData.read(Reader(member.user_data or b""), version)

@@ -67,7 +67,7 @@ class Handover:
         self.thread = RebalanceThread(f"pyklient-rebalance-{config.group_id}", done=partial(bell.put, None))
 
     def begin(self) -> None:
-        """Tell the handler, before the member joins for the first time, that it owns nothing."""
+        """Tell the handler that the member owns nothing, before the member joins for the first time."""
         self._revoke((), 0.0)
 
     def assign(self, partitions: Collection[TopicPartition]) -> Event | None:

@@ -43,8 +43,8 @@ def join(member: Member, reason: str) -> Dialogue[list[TopicPartition] | None]:
 
     Return None if the member has kept partitions, and the group has removed it: the partitions are lost.
 
-    Try again after every failure that may pass. After other failures, raise the broker's error: the group
-    does not accept the member, uses other assignors, or another process has taken over the
+    Try again after every failure that may pass. After other failures, raise the broker's error: for instance,
+    the group does not accept the member or uses other assignors, or another process has taken over the
     ``group_instance_id``.
     """
     kept = bool(member.owned)

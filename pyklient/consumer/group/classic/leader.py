@@ -25,7 +25,7 @@ log = logging.getLogger("pyklient.consumer")
 def assign_all(
     member: Member, joined: JoinGroupResponse
 ) -> Dialogue[list[SyncGroupRequest.SyncGroupRequestAssignment]]:
-    """Return the partitions of each member of the group, as the assignor that the group has chosen assigns
+    """Assign partitions to each member of the group, by the assignor that the group has chosen, and return
     them."""
     subscribers = [
         _subscriber(each.member_id, each.metadata, each.group_instance_id) for each in joined.members
@@ -64,7 +64,7 @@ def assign_all(
 def _assigned(
     assignor: Assignor, members: Sequence[Subscriber], partitions: Partitions
 ) -> Mapping[str, Collection[TopicPartition]]:
-    """Return the partitions of each member by *assignor*.
+    """Return the partitions that *assignor* assigns to each member.
 
     With an incremental assignor, partitions that another member must give back first are left out. Raises
     KafkaError if the assignor fails, or does not return what an assignor must return.
@@ -89,7 +89,7 @@ def _check(
     """Raise ValueError if *assigned* has a member or a partition that does not exist, or a partition
     twice."""
     if unknown := assigned.keys() - {each.member_id for each in members}:
-        raise ValueError(f"the group has no members {sorted(unknown)}")
+        raise ValueError(f"members get partitions, but are not in the group: {sorted(unknown)}")
     owner: dict[TopicPartition, str] = {}
     for member_id, of_member in assigned.items():
         for topic, number in of_member:
@@ -135,7 +135,9 @@ def _subscriber(member_id: str, metadata: bytes, instance_id: str | None) -> Sub
         subscription = ConsumerProtocolSubscription.decode_blob(metadata)
     except ProtocolError as error:
         log.warning(
-            "member %s gets no partitions, because its subscription cannot be parsed: %s", member_id, error
+            "group member %s gets no partitions, because its subscription cannot be parsed: %s",
+            member_id,
+            error,
         )
         return Subscriber(member_id, frozenset(), instance_id)
     owned = frozenset(

@@ -11,8 +11,9 @@ __all__ = ["Attempts"]
 
 
 class Attempts:
-    """A round of attempts, ``rebalance_max_retries`` at most, with a pause of ``rebalance_backoff_ms`` after
-    each that fails. The pause after the last attempt is as long as all of them together."""
+    """A round of attempts to rebalance, ``rebalance_max_retries`` at most, with a pause of
+    ``rebalance_backoff_ms`` after each attempt that fails. The pause after the last attempt is as long as all
+    pauses of a round together."""
 
     def __init__(self, config: ConsumerConfig) -> None:
         self.backoff = config.rebalance_backoff_ms / 1000
@@ -58,7 +59,9 @@ class Attempts:
         tries = "1 attempt" if self.count == 1 else f"{self.count} attempts"
         failed = f"Member {member.consumer_id} of group {member.group_id} could not rebalance in {tries}"
         if self.failure is not None:
-            return RebalanceFailedError(f"{failed}, the last of which failed: {self.failure}")
+            return RebalanceFailedError(
+                f"{failed}. The last attempt failed, because of an error: {self.failure}"
+            )
         return RebalanceFailedError(
             f"{failed}, because other members have not given "
             f"their partitions back: {member.waits_for}. Increase rebalance_max_retries or "

@@ -1,4 +1,5 @@
-"""Decides how long a member waits for the end of a former session that still has a node of its name."""
+"""Decides how long a member waits for the end of a former session that still has a node with the member's
+name."""
 
 import time
 from typing import Final
@@ -8,13 +9,13 @@ from pyklient.consumer.group.zookeeper.zookeeper_member import ZooKeeperMember
 __all__ = ["FormerSession"]
 
 _TIMEOUTS: Final = 2.0
-"""The number of session time-outs for which a member waits. A member that was killed leaves a node of its
-name for little more than one time-out."""
+"""The number of session time-outs for which a member waits. The node of a member that was killed is deleted
+after little more than one time-out."""
 
 
 class FormerSession:
-    """The wait of *member* for a session that has a node of the member's name, and that may be the member's
-    own former session. *session_timeout* is in seconds."""
+    """Decides how long *member* waits for another session, which has a node with the member's name and may be
+    a former session of this member. *session_timeout* is in seconds."""
 
     def __init__(self, member: ZooKeeperMember, session_timeout: float) -> None:
         self._member = member

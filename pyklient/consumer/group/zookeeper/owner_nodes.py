@@ -1,7 +1,7 @@
 """The dialogues by which a member of a ZooKeeper group creates and deletes its owner nodes.
 
-The requests for the nodes of all partitions are sent together. So many partitions take little longer than
-one, even if ZooKeeper is far away.
+The requests for the nodes of all partitions are sent together. Therefore a hundred partitions take little
+longer than one, even if ZooKeeper is far away.
 """
 
 import logging
@@ -31,7 +31,7 @@ _MOST_LISTED: Final = 5
 
 
 def release(member: ZooKeeperMember) -> RegistryDialogue[None]:
-    """Delete the owner nodes of *member*, which gives its partitions back."""
+    """Give the partitions of *member* back, by deleting its owner nodes."""
     owned = {each: _owner_path(member, each) for each in sorted(member.nodes)}
     nodes = yield from all_answers(Read(path) for path in owned.values())
     mine = [path for path, node in zip(owned.values(), nodes, strict=True) if node is not None and node.mine]

@@ -159,8 +159,8 @@ def _subscription(
 ) -> Subscription:
     """Return the subscription of the member *consumer_id*, whose node contains *consumer*.
 
-    The node does not say if its filter selects internal topics of brokers. It is assumed that it does so if
-    the filter of *member* does, as in Scala's consumer.
+    The node does not say if the member's filter selects internal topics of brokers. As Scala's consumer does,
+    assume that it selects them if the filter of *member* selects them.
     """
     kind = _FILTERS.get(consumer.pattern)
     if kind is None:
@@ -195,8 +195,9 @@ def rebalance(member: ZooKeeperMember) -> RegistryDialogue[Mapping[TopicPartitio
     group = yield from read_group(member)
     if member.assignor == "roundrobin" and not has_identical_threads(group.threads):
         log.warning(
-            "group %s: members differ in their topics or in their numbers of streams; Scala consumers before "
-            "0.10.2 cannot rebalance then with partition_assignment_strategy='roundrobin'",
+            "group %s: the members subscribe to different topics, or have different numbers of streams. In "
+            "such a group with partition_assignment_strategy='roundrobin', Scala consumers before 0.10.2 "
+            "cannot rebalance",
             member.group_id,
         )
     assigned = group.assigned_to(member)

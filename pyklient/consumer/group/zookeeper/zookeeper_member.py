@@ -15,9 +15,9 @@ from pyklient.topic_partition import TopicPartition
 __all__ = ["ZooKeeperMember"]
 
 _BETWEEN_REBALANCES = 2
-"""The number by which the local generation grows at each assignment. It is not 1, because another member may
-own a partition for a moment between two assignments to this member, as in a generation of a Kafka group
-without this member."""
+"""The number by which the generation of a ZooKeeper member grows at each assignment. It is larger than 1,
+because another member may have owned a partition between two assignments to this member. In a Kafka group,
+the numbers of the generations show such a gap."""
 
 
 @dataclass(slots=True)

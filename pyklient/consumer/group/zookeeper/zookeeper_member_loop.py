@@ -2,9 +2,9 @@
 the table of states gives.
 
 Changes in ZooKeeper only wake the thread. Several changes that happen meanwhile lead to one rebalance. While
-ZooKeeper cannot be reached, the member continues to read its partitions, as Scala's consumer does: nobody can
-change the group then, or the session is still valid. When ZooKeeper can be reached again and says that the
-session is over, the partitions are lost.
+ZooKeeper cannot be reached, the member continues to read its partitions, as Scala's consumer does: either
+nobody can change the group then, or the member's session is still valid. When ZooKeeper can be reached again
+and says that the session is over, the partitions are lost.
 """
 
 import logging
@@ -274,7 +274,9 @@ class ZooKeeperMemberLoop:
             raise error from self._attempts.failure
         pause = self._attempts.pause()
         what = "its partitions as before" if self._member.owned else "nothing"
-        log.error("the member reads %s and tries again in %.3g s, because of: %s", what, pause, error)
+        log.error(
+            "the member reads %s and tries again in %.3g s, because of an error: %s", what, pause, error
+        )
         self._member.on(Event.GAVE_UP)
 
     def _await_retry(self) -> None:

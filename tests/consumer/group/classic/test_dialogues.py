@@ -359,7 +359,7 @@ class Wrong(Assignor):
     ("result", "why"),
     [
         (KeyError("x"), r"KeyError\('x'\)"),
-        ({"m7": []}, r"no members \['m7'\]"),
+        ({"m7": []}, r"are not in the group: \['m7'\]"),
         ({"m1": [TopicPartition("t", 1)]}, "partition t-1 does not exist"),
         ({"m1": [TopicPartition("t", 0)], "m0": [TopicPartition("t", 0)]}, "assigned to both m1 and m0"),
     ],

@@ -58,6 +58,6 @@ def test_clients_of_a_zookeeper_without_data_say_so_and_recover_when_it_has_data
         after.wait_owned("g", topic, "a-0")
         wait_until(lambda: after.offsets("g", topic) == {0: 3}, 15, "a commit")
         assert [message.value for message in reader.seen] == [b"a", b"b", b"a", b"b", b"c"]
-        assert f"the offset 2 of {topic}-0 was in ZooKeeper and has been deleted" in caplog.text
+        assert f"the committed offset 2 of {topic}-0 has been deleted from ZooKeeper" in caplog.text
         connector.close()
         reader.join()
