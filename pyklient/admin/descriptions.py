@@ -46,8 +46,8 @@ class PartitionDescription:
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
-    """A topic. ``config`` holds the settings that were given to the topic. ``topic_id`` is None with brokers
-    before 2.8."""
+    """The partitions and the settings of a topic. ``config`` holds the settings that were given to the topic.
+    ``topic_id`` is None with brokers before 2.8."""
 
     name: str
     topic_id: UUID | None
@@ -90,8 +90,8 @@ class MemberDescription:
 
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
-    """A group. ``protocol`` names the group's assignor, such as ``range``. If the group has no members,
-    ``protocol`` is empty."""
+    """The state and the members of a group. ``protocol`` names the group's assignor, such as ``range``. If
+    the group has no members, ``protocol`` is empty."""
 
     group_id: str
     state: str
@@ -145,7 +145,8 @@ class ZooKeeperMemberDescription:
 
 @dataclass(frozen=True, slots=True)
 class ZooKeeperPartitionProgress:
-    """The owner of a partition in a group that is coordinated through ZooKeeper, and how far the group is.
+    """The owner of a partition in a group that is coordinated through ZooKeeper, and the progress of the
+    group in it.
 
     ``owner`` is the id of a member's thread: the id of the member, a hyphen, and the number of its stream.
     The group may commit its offsets to ZooKeeper, to Kafka, or to both. ``start`` is the first offset of the

@@ -28,8 +28,8 @@ class AdminRequest:
 
     *what* is the beginning of the request's error messages, such as "cannot create topic clicks". *result_of*
     returns the part of a response that has the error code. If the response to an earlier attempt was lost,
-    the error code *done_before* means that the earlier attempt succeeded. The error codes in *final* are not
-    tried again, even if they are retriable.
+    the error code *done_before* means that the earlier attempt succeeded. An error code in *final* ends the
+    request, even if the error is retriable.
     """
 
     what: str

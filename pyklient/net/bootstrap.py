@@ -1,4 +1,4 @@
-"""Finds the first broker of a client: by the bootstrap servers, and in ZooKeeper."""
+"""Finds the first broker to which a client connects: a bootstrap server, or a broker that ZooKeeper knows."""
 
 import socket
 import time

@@ -76,10 +76,10 @@ def read_cluster(security_protocol: str) -> RegistryDialogue[RegisteredCluster]:
 
 
 class _Knowledge(Enum):
-    """How the registered brokers, as they were read last, relate to ZooKeeper's nodes."""
+    """The state of what a client knows of the brokers that are registered in ZooKeeper."""
 
     CURRENT = "current"
-    """No node has changed since."""
+    """No node has changed since the brokers were read last."""
 
     STALE = "stale"
     """The nodes have not been read yet, or one of them has changed since."""

@@ -92,8 +92,8 @@ class BulkDelivery:
         return error
 
     def note_on(self, error: BaseException, call: str) -> None:
-        """Add a note to *error*, which ends the call *call*. The note says how many records were sent before
-        the error."""
+        """Add a note to *error*, which ends a call of the method *call*. The note says how many records were
+        sent before the error."""
         sent = f"{self.count:,} record{' was' if self.count == 1 else 's were'}"
         error.add_note(f"{sent} sent by this {call} before the error")
 

@@ -57,7 +57,7 @@ class MetadataRefresher(Timed):
 
     @property
     def due(self) -> float:
-        """The time of the next metadata refresh. NEVER while a refresh is running."""
+        """The time of the next metadata refresh. It is infinite while a refresh is running."""
         return NEVER if self._asking else self._due
 
     def on_timer(self) -> None:

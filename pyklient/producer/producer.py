@@ -369,7 +369,8 @@ def _abandon_all() -> None:
 def _close_all() -> None:
     """Deliver the records of producers that were not closed, or were dropped, at the end of the program.
 
-    The warnings come last, because the first warning raises an exception if warnings are errors.
+    At last, warn of each producer that was left open. This comes last because a warning raises an exception
+    if Python treats warnings as errors.
     """
     left_open = {producer: repr(producer) for producer in list(_producers)}
     deadline = time.monotonic() + _UNWIND_TIMEOUT

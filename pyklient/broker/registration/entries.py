@@ -65,8 +65,8 @@ class FoundTopic:
 
 @dataclass(frozen=True, slots=True)
 class FoundCluster:
-    """What was found in ZooKeeper when a broker started. ``ignored`` has a sentence for each entry that
-    cannot be understood."""
+    """The cluster id and the topics that were found in ZooKeeper when a broker started. ``ignored`` has a
+    sentence for each entry that cannot be understood."""
 
     cluster_id: str | None
     topics: tuple[FoundTopic, ...]
@@ -162,7 +162,7 @@ def _create_ephemeral(
 
     If the broker's earlier session has left this node, waits until the node is gone, for at most
     *wait_seconds*. *is_own* tells whether a node that exists is of this broker. Raises ConfigurationError if
-    it is not, or if it does not go.
+    the node belongs to another broker, or if it is not deleted in time.
     """
     waited = 0.0
     while True:

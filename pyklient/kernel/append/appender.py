@@ -78,8 +78,9 @@ class Batch(DeliveryState):
 class Delivery:
     """The handle that ``send`` returns for one record. Safe to use from several threads.
 
-    The program need not keep it. If a record fails, and neither a method of its Delivery nor a callback has
-    shown the failure to the user, then ``flush``, ``close`` or the end of the ``with`` block raises it.
+    The program need not keep a Delivery. If a record fails, and neither a method of its Delivery nor a
+    callback has shown the failure to the user, then ``flush``, ``close`` or the end of the ``with`` block
+    raises it.
     """
 
     __slots__ = ("_batch", "_index", "_timestamp_ms")

@@ -70,14 +70,15 @@ _WITHOUT: Final[Mapping[type[ApiMessage], str]] = {
     CreateTopicsRequest: "create topics on older brokers with Kafka's tool kafka-topics.sh --zookeeper",
     DeleteTopicsRequest: "delete topics on older brokers with Kafka's tool kafka-topics.sh --zookeeper",
 }
-"""What to do on brokers that lack a request."""
+"""The advice to users of a broker that lacks a request, by the class of the request. It ends the error
+message."""
 
 _API_VERSIONS_OF_2_4: Final = 3
 """The newest version of ApiVersions in Kafka 2.4, the first release with flexible versions (KIP-482)."""
 
 _NEW_IN_2_4: Final[Mapping[type[ApiMessage], int]] = {LeaveGroupRequest: 3}
-"""The requests that got two versions in Kafka 2.4, of which only the second is flexible (KIP-345), each with
-the number of the first of the two."""
+"""The requests that got two new versions in Kafka 2.4, of which only the second is flexible (KIP-482). Each
+has the number of the first of the two versions."""
 
 
 def request_name(request_class: type[ApiMessage]) -> str:

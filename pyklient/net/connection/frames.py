@@ -1,4 +1,5 @@
-"""Splits the bytes that a connection receives into responses. Each response follows its length."""
+"""Splits the bytes that a connection receives into responses. Before each response, the broker sends its
+length."""
 
 from typing import Final
 

@@ -1,8 +1,8 @@
 """Gathers records in batches for the sender, and makes users' threads wait when memory is full.
 
-The kernel's ``Appender`` handles a plain ``send`` alone. ``append_slowly`` gets what the kernel declines: a
-value that needs an encoder, a topic that is not known yet, a full batch, a lack of memory, and every mistake
-of the caller, which it turns into an error.
+The kernel's ``Appender`` handles a plain ``send`` alone. If the kernel cannot append a record,
+``append_slowly`` gets it. The reason may be a value that needs an encoder, a topic that is not known yet, a
+full batch, a lack of memory, or a mistake of the caller, for which ``append_slowly`` raises an error.
 
 The batch lock (see ``pyklient.producer.locks``) is held while a batch is begun, while a thread joins or
 leaves the queue for memory, and while batches are counted. Each step leaves consistent state, because a
@@ -92,7 +92,8 @@ class RecordAccumulator:
         self._unfinished: dict[str, dict[int, dict[Batch, None]]] = {}
         """Batches that wait for results, by topic and partition, the oldest of a partition first."""
         self._extra_memory = 0
-        """The memory of the batch whose callbacks are running now. They may use it for new records."""
+        """The memory of the batch whose callbacks are running now. Records that these callbacks send may use
+        it."""
         self._closed_by: KafkaError | None = None
 
     def append_slowly(

@@ -1,4 +1,5 @@
-"""Chooses the partition of a record that the kernel declined, and the next sticky partition of a topic."""
+"""Chooses the partition of a record that the kernel cannot append, and the next sticky partition of a
+topic."""
 
 import operator
 from collections.abc import Mapping, Sized

@@ -1,8 +1,8 @@
 """Checks the arguments of ``send`` and applies the user's encoders. The error for a wrong argument names the
 argument.
 
-This module handles only the records that the kernel declines. The kernel turns records into the bytes of a
-batch.
+This module gets only the records that the kernel cannot append by itself, for instance because the producer
+has encoders.
 """
 
 import operator

@@ -1,8 +1,8 @@
 """The requests to one broker: the partitions that wait to be sent to it, and the requests in flight.
 
 Only a BrokerQueue changes the state of its broker: the connection, the number of requests in flight, and the
-end of a pause. All functions here run with the sender lock held, except for the worker's (connecting and
-writing) and ``_received``, which the connection calls.
+end of a pause. All functions here run with the sender lock held, except for the functions that the worker
+runs (connecting and writing) and for ``_received``, which the connection calls.
 """
 
 import logging
