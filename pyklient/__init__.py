@@ -12,7 +12,7 @@
             print(message.key, message.value)
 
 The public interface is this module, ``pyklient.broker`` (a broker for tests and first runs),
-``pyklient.handlers`` (retries and dead letters), ``pyklient.metrics`` (what clients tell of themselves),
+``pyklient.handlers`` (retries and dead letters), ``pyklient.metrics`` (counts and rates of what clients do),
 ``pyklient.serialization`` (encoders and decoders), ``pyklient.spark`` (topics as DataFrames) and
 ``pyklient.telemetry`` (metrics and traces for OpenTelemetry).
 """

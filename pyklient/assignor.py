@@ -19,11 +19,12 @@ class Subscriber(NamedTuple):
     """The partitions that the member owned when it joined. Empty if it had given them back before it
     joined."""
     generation: int = -1
-    """The generation in which the member owned these partitions. -1 if the member does not say which."""
+    """The generation in which the member owned the partitions in ``owned``. -1 if the member does not tell
+    the generation."""
     rack: str | None = None
     """The option ``client_rack`` of the member."""
     user_data: bytes | None = None
-    """What the assignor of the member has sent to the leader of the group (``Assignor.user_data``)."""
+    """The bytes that the member's assignor has sent to the leader of the group (``Assignor.user_data``)."""
 
 
 class LastAssignment(NamedTuple):

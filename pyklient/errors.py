@@ -80,7 +80,7 @@ class CorruptRecordError(ProtocolError):
 
 
 class UnsupportedVersionError(KafkaError):
-    """The broker supports no version of a request that has what the caller asked for."""
+    """The broker supports no version of a request that can do what the caller asked for."""
 
 
 class UnsupportedCodecError(KafkaError):

@@ -1,6 +1,7 @@
-"""Logs an outage: something that fails again and again until it works.
+"""Logs an outage: an operation fails again and again until it succeeds.
 
-However often it is tried, the log shows only when it began, a few reminders, and when it ended.
+However often the operation is tried, the log shows only the beginning of the outage, a few reminders, and the
+end.
 """
 
 import logging
@@ -17,11 +18,13 @@ _LONGEST_PAUSE: Final = 3600.0
 
 
 class Outage:
-    """One thing that may fail, such as connecting to a broker. One thread at a time uses it.
+    """An operation that may fail again and again, such as connecting to a broker. One thread at a time uses
+    an Outage.
 
-    *what* names the thing in each line of the log, such as "broker 1". *name* is the event, to which the log
-    adds ``_began``, ``_continues`` or ``_ended``. *fields* are further fields of these log records. A
-    reminder is logged after one minute, and then after twice as long each time, up to an hour.
+    *what* names, in each line of the log, what the operation concerns, such as "broker 1". *name* is the
+    event, to which the log adds ``_began``, ``_continues`` or ``_ended``. *fields* are further fields of
+    these log records. A reminder is logged after one minute, and then after twice as long each time, up to an
+    hour.
     """
 
     def __init__(

@@ -1,4 +1,5 @@
-"""What goes on in a cluster: how fast records are written to each topic, and how far each group is behind."""
+"""The activity in a cluster: the rate at which records are written to each topic, and the lag of each
+group."""
 
 import time
 from collections.abc import Collection, Mapping
@@ -13,8 +14,8 @@ __all__ = ["Activity", "ActivityReader", "GroupActivity", "TopicActivity"]
 
 @dataclass(frozen=True, slots=True)
 class TopicActivity:
-    """One topic. ``end`` is the sum of the ends of its partitions. ``rate`` is the number of offsets that
-    were written per second since the last reading; None in the first reading."""
+    """The activity of one topic. ``end`` is the sum of the ends of its partitions. ``rate`` is the number of
+    offsets that were written per second since the last reading; None in the first reading."""
 
     topic: str
     partitions: int
@@ -24,8 +25,8 @@ class TopicActivity:
 
 @dataclass(frozen=True, slots=True)
 class GroupActivity:
-    """One group and one of its topics. ``rate`` is the number of offsets that were committed per second since
-    the last reading. ``growth`` is by how many offsets per second the lag has grown."""
+    """The activity of one group in one of its topics. ``rate`` is the number of offsets that were committed
+    per second since the last reading. ``growth`` is by how many offsets per second the lag has grown."""
 
     group: str
     state: str
@@ -37,7 +38,7 @@ class GroupActivity:
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """One reading of a cluster. ``time`` is in seconds since 1970."""
+    """The activity in a cluster at one time. ``time`` is in seconds since 1970."""
 
     time: float
     topics: tuple[TopicActivity, ...]

@@ -11,7 +11,7 @@ from pyklient.topic_partition import TopicPartition
 __all__ = ["Facts", "group_facts", "print_group", "print_zookeeper_group", "zookeeper_group_facts"]
 
 Facts: TypeAlias = dict[str, Any]
-"""A JSON object."""
+"""The facts about a group, as a JSON object."""
 
 
 def group_facts(group: GroupDescription, lags: Mapping[TopicPartition, PartitionLag]) -> Facts:

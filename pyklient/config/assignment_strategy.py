@@ -29,7 +29,8 @@ def parse_strategy(
 
     A text may have several names with commas between them, and names of Java's classes, as in a file for
     Java's consumer. Raises ConfigurationError if a name is unknown or is given twice, or if an object is not
-    an Assignor. A group *in_zookeeper* has one assignor, and none of the user.
+    an Assignor. If *in_zookeeper*, exactly one assignor must be named, and it must not be an object of the
+    user.
     """
     listed: Sequence[object]
     if isinstance(strategy, str):

@@ -1,5 +1,5 @@
-"""What a program does with a message whose handler has failed: it calls the handler again after a pause, or
-sends the message to a retry topic or a dead-letter topic.
+"""Ways to treat a message whose handler has failed: call the handler again after a pause, or send the message
+to a retry topic or a dead-letter topic.
 
 The same objects serve a loop over a stream and ``ConsumerConnector.parallel``.
 """

@@ -1,4 +1,4 @@
-"""What a Producer or a ConsumerConnector has done so far, and how fast.
+"""The metrics of a Producer or a ConsumerConnector: totals since it was made, and present rates.
 
 ``Producer.metrics`` and ``ConsumerConnector.metrics`` return snapshots, which are the dataclasses of this
 package.

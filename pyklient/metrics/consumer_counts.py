@@ -36,7 +36,8 @@ class PartitionCounts:
 
 
 class ConsumerCounts:
-    """What one consumer has read so far, by partition. Partitions that were read earlier are included."""
+    """The counts of the records that one consumer has read so far, by partition. Partitions that were read
+    earlier are included."""
 
     def __init__(self) -> None:
         self.began = time.monotonic()

@@ -128,7 +128,7 @@ def _start_of_window(marks: tuple[_Mark, ...], began: float, total: _Mark) -> _M
 
 
 class DurationHistogram:
-    """Durations, counted in buckets of a fixed number. A quantile is off by 6 % at most.
+    """A fixed number of buckets that count durations. A quantile is off by 6 % at most.
 
     The quantiles are those of the last 30 to 60 seconds: one set of buckets is filled for 30 seconds, and the
     set before it is kept as long.

@@ -51,8 +51,8 @@ class Throughput:
 
 @dataclass(frozen=True, slots=True)
 class Durations:
-    """How long something took, in seconds: the number of times, the total, and quantiles. The quantiles are
-    None if it has not happened in the last minute.
+    """The durations of an operation in seconds: their number, their total, and quantiles. The quantiles are
+    None if the operation has not happened in the last minute.
 
     *count* and *total* are since the client was made.
     """
@@ -145,10 +145,11 @@ class ProducerMetrics:
     """The number of bytes of ``buffer_memory`` that are in use."""
     buffer_memory: int
     batch_fill: float | None
-    """The mean size of the batches that were sent in the last 30 to 35 seconds, before compression, as a part
-    of ``batch_size``. None if none was sent."""
+    """The mean size before compression of the batches that were sent in the last 30 to 35 seconds, divided by
+    ``batch_size``. None if none was sent."""
     compression_ratio: float | None
-    """The size of these batches after compression, as a part of their size before. None if none was sent."""
+    """The size after compression of the batches that were sent in the last 30 to 35 seconds, divided by their
+    size before compression. None if none was sent."""
     queue_time: Durations
     """The time from the first record of a batch until the batch is sent for the first time. It includes
     ``linger_ms``."""

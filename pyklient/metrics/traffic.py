@@ -1,7 +1,8 @@
 """Counts the requests to one broker: how many, how large, how long their responses took, and their errors.
 
 A connection counts with the lock held that guards its requests in flight. There is one Traffic for each
-broker and purpose, because a broker has at most one connection for each purpose. It outlives connections.
+broker and purpose, because a broker has at most one connection for each purpose. A Traffic outlives
+connections.
 """
 
 from collections.abc import Iterable

@@ -31,7 +31,8 @@ _MOST_ELEMENTS: Final = 1 << 20
 frame can cause."""
 
 _NUMBERS_PER_ELEMENT: Final = 8
-"""How many numbers in an array count as one element of a message, because a number costs little."""
+"""The number of array items that count as one element of a message if the items are numbers, because a number
+costs little."""
 
 _INT16: Final = struct.Struct(">h")
 _INT32: Final = struct.Struct(">i")

@@ -77,7 +77,7 @@ _ZERO: Final = object()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Span:
-    """What the declaration of a field says, apart from its type."""
+    """The properties that the declaration of a field gives to it, besides its type."""
 
     since: int = 0
     until: int | None = None
@@ -163,8 +163,9 @@ class _ByVersion(dict[int, _F]):
 class ApiMessage(Struct):
     """A request, a response, a header, or other data that has versions of its own.
 
-    ``api_key`` is -1 if it is neither a request nor a response. ``versions`` are the first and the last known
-    version. ``flexible`` is the first version with compact lengths and tagged fields; None if there is none.
+    ``api_key`` is -1 if the message is neither a request nor a response. ``versions`` are the first and the
+    last known version. ``flexible`` is the first version with compact lengths and tagged fields; None if
+    there is none.
     """
 
     __slots__ = ()

@@ -33,7 +33,8 @@ class BrokerEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class BrokerNode:
-    """What a broker has written about itself. ``version`` is 0 for the nodes of Kafka 0.7."""
+    """The content of a broker's node, which the broker has written about itself. ``version`` is 0 for the
+    nodes of Kafka 0.7."""
 
     broker_id: int
     endpoints: tuple[BrokerEndpoint, ...]

@@ -15,7 +15,7 @@ __all__ = ["RejectedSession"]
 _CONNECT: Final = struct.Struct(">iqiqi16s?")
 """A request for a session: protocol version, last change seen, time-out, session id, password, read-only."""
 _CONNECTED: Final = struct.Struct(">iiq")
-"""The beginning of the answer: protocol version, time-out, session id."""
+"""The beginning of the answer to a request for a session: protocol version, time-out, session id."""
 _CLOSE: Final = struct.pack(">iii", 8, 1, -11)
 """A request, with its length, that ends the session."""
 _LENGTH: Final = struct.Struct(">i")

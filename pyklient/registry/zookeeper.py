@@ -273,7 +273,7 @@ class ZooKeeper:
 
 
 class _Once:
-    """Something that only the first of several threads may do."""
+    """A token that only the first of several threads gets."""
 
     def __init__(self) -> None:
         self._first: dict[str, object] = {}

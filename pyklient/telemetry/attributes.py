@@ -24,7 +24,7 @@ __all__ = [
 
 SYSTEM: Final = "messaging.system"
 KAFKA: Final = "kafka"
-"""The value of ``messaging.system``."""
+"""The value of the attribute ``messaging.system``."""
 OPERATION: Final = "messaging.operation.name"
 OPERATION_TYPE: Final = "messaging.operation.type"
 DESTINATION: Final = "messaging.destination.name"
@@ -41,6 +41,6 @@ SERVER_PORT: Final = "server.port"
 
 # These are not in the conventions.
 REQUEST: Final = "pyklient.request"
-"""The name of a request, such as ``Produce``."""
+"""The attribute with the name of a request, such as ``Produce``."""
 QUANTILE: Final = "quantile"
-"""The quantile that a value is: 0.5, 0.99, or 1 for the largest value."""
+"""The attribute that tells which quantile a value is: 0.5, 0.99, or 1 for the largest value."""

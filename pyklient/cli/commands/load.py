@@ -32,7 +32,7 @@ AS_TYPED: Final = {
     "max_records": "--max-records",
     "partition_by": "--partition-by",
 }
-"""Phrases in the errors of ``pyklient.spark.load``, and what the errors of the command say instead."""
+"""Phrases in the errors of ``pyklient.spark.load``, and the phrases that the command shows instead."""
 
 
 def _setting(given: str) -> tuple[str, str]:

@@ -92,8 +92,7 @@ class RecordAccumulator:
         self._unfinished: dict[str, dict[int, dict[Batch, None]]] = {}
         """Batches that wait for results, by topic and partition, the oldest of a partition first."""
         self._extra_memory = 0
-        """The memory of the batch whose callbacks are running now. Records that these callbacks send may use
-        it."""
+        """The memory of the batch whose callbacks are running now, for records that they send."""
         self._closed_by: KafkaError | None = None
 
     def append_slowly(
