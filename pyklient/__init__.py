@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from pyklient.classic.partitioners import ByteArrayPartitioner, DefaultPartitioner
     from pyklient.classic.producer_config import ClassicProducerConfig
     from pyklient.classic.producer_data import ProducerData
+    from pyklient.classic.producer_request import ProducerRequest, ProducerResponseStatus
     from pyklient.classic.queue_item import QueueItem
+    from pyklient.classic.sync_producer import SyncProducer
     from pyklient.config import AdminConfig, ClientConfig, ConsumerConfig, ProducerConfig
     from pyklient.config.keyword_types import (
         AdminOptions,
@@ -116,8 +118,11 @@ __all__ = [
     "EventHandler",
     "KeyedMessage",
     "ProducerData",
+    "ProducerRequest",
+    "ProducerResponseStatus",
     "QueueItem",
     "StringEncoder",
+    "SyncProducer",
     # filters of topics
     "Blacklist",
     "Whitelist",
@@ -176,7 +181,9 @@ _HOMES: Final = {
     "pyklient.classic.partitioners": "ByteArrayPartitioner DefaultPartitioner",
     "pyklient.classic.producer_config": "ClassicProducerConfig",
     "pyklient.classic.producer_data": "ProducerData",
+    "pyklient.classic.producer_request": "ProducerRequest ProducerResponseStatus",
     "pyklient.classic.queue_item": "QueueItem",
+    "pyklient.classic.sync_producer": "SyncProducer",
     "pyklient.config": "AdminConfig ClientConfig ConsumerConfig ProducerConfig",
     "pyklient.consumer.consumer_connector": "ConsumerConnector",
     "pyklient.consumer.group.rebalance_listener": "ClassicRebalanceListener ConsumerRebalanceListener",

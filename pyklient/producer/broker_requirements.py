@@ -4,22 +4,18 @@ old."""
 import logging
 from typing import Final
 
-from pyklient.errors import UnsupportedCodecError, UnsupportedVersionError
+from pyklient.errors import UnsupportedVersionError
 from pyklient.net.connection.connection import Connection
+from pyklient.net.produce_versions import MAX_PRODUCE_VERSION, check_codec
 from pyklient.protocol.messages import InitProducerIdRequest, ProduceRequest
 from pyklient.protocol.records import Compression
 
-__all__ = ["MAX_PRODUCE_VERSION", "BrokerRequirements", "check_codec"]
+__all__ = ["BrokerRequirements"]
 
 log = logging.getLogger("pyklient.producer")
 
-MAX_PRODUCE_VERSION: Final = 12
-"""The newest version of Produce that identifies topics by name; later versions use ids."""
-
 _FIRST_WITH_TIMESTAMPS: Final = 2
 _FIRST_WITH_HEADERS: Final = 3
-_FIRST_WITH_ZSTD: Final = 7
-"""The first version of Produce that brokers accept with zstd (KIP-110)."""
 
 
 class BrokerRequirements:
@@ -57,13 +53,3 @@ class BrokerRequirements:
             raise UnsupportedVersionError(
                 "the brokers are too old for record headers: use Kafka 0.11 or later, or send no headers"
             )
-
-
-def check_codec(codec: Compression, produce_version: int, node_id: int) -> None:
-    """Raise UnsupportedCodecError if *codec* is too new for a broker to which this version of Produce is
-    sent."""
-    if codec is Compression.ZSTD and produce_version < _FIRST_WITH_ZSTD:
-        raise UnsupportedCodecError(
-            f"broker {node_id} does not know zstd, which needs Kafka 2.1 or later: set another "
-            "compression_type"
-        )

@@ -16,10 +16,10 @@ from pyklient.net.backoff import Backoff
 from pyklient.net.connection.connection import Connection, Remainder
 from pyklient.net.metadata import Metadata
 from pyklient.net.network_client import NetworkClient, Purpose
-from pyklient.producer.broker_requirements import MAX_PRODUCE_VERSION, check_codec
+from pyklient.net.produce_versions import MAX_PRODUCE_VERSION, check_codec, format_for
 from pyklient.producer.deliver.partition_queue import PartitionQueue
 from pyklient.producer.deliver.produce_responses import Batches, ProduceResponses
-from pyklient.producer.deliver.sealed_batch import SealedBatch, format_for
+from pyklient.producer.deliver.sealed_batch import SealedBatch
 from pyklient.producer.metadata_refresher import MetadataRefresher
 from pyklient.producer.threads.blocking_worker import BlockingWorker
 from pyklient.producer.threads.sender_thread import SenderThread

@@ -13,14 +13,7 @@ from pyklient.protocol.records import (
 )
 from pyklient.protocol.records.layout import BATCH_SIZE, INT32_MAX, Buffer
 
-__all__ = ["SealedBatch", "format_for"]
-
-
-def format_for(produce_version: int) -> int:
-    """Return the record format (magic) that belongs to this version of the Produce request."""
-    if produce_version >= 3:
-        return 2
-    return 1 if produce_version == 2 else 0
+__all__ = ["SealedBatch"]
 
 
 class SealedBatch:

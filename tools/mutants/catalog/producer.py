@@ -288,8 +288,8 @@ MUTANTS: Final = (
         ),
     ),
     Mutant(
-        "producer: an old broker gets batches with zstd, which it does not know",
-        "pyklient/producer/broker_requirements.py",
+        "net: an old broker gets batches with zstd, which it does not know",
+        "pyklient/net/produce_versions.py",
         "produce_version < _FIRST_WITH_ZSTD:",
         "produce_version < 3:",
         (

@@ -1,0 +1,142 @@
+"""The connection of a classic producer to one broker: opened when it is needed, and again after a failure."""
+
+import os
+import time
+from typing import Any, Final
+
+from pyklient.classic.producer_config import ClassicProducerConfig
+from pyklient.errors import ClosedError, ForkError, KafkaError, KafkaTimeoutError
+from pyklient.metrics.traffic import Traffic
+from pyklient.net.connection.connection import Connection
+from pyklient.net.connection.connection_setup import open_connection
+from pyklient.net.connection.transport import Endpoint
+from pyklient.net.connection.version_probe import OldBrokers
+from pyklient.net.single_flight import SingleFlight
+from pyklient.protocol.schema import ApiMessage
+
+__all__ = ["BrokerConnection"]
+
+_OLD_BROKERS: Final = OldBrokers()
+"""The brokers that cannot tell their versions. All classic producers of a process share what they know."""
+
+
+class BrokerConnection:
+    """A connection to the broker at *endpoint*. Safe to use from several threads.
+
+    A request that fails ends the connection, and the error is raised; nothing is sent again here. In the
+    profile 0.7, the connection is also replaced after ``reconnect.interval`` requests, and after
+    ``reconnect.time.interval.ms``.
+    """
+
+    def __init__(self, config: ClassicProducerConfig, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self._config = config
+        self._client_config = config.client_config
+        self._setup_timeout = self._client_config.socket_connection_setup_timeout_ms / 1000
+        self._timeout = self._client_config.request_timeout_ms / 1000
+        self._opening: SingleFlight[str, Connection] = SingleFlight()
+        self._connection: Connection | None = None
+        self._requests = 0
+        """The number of requests on the connection, in the profile 0.7."""
+        self._opened_at = 0.0
+        self._closed = False
+        self._pid = os.getpid()
+
+    def ask(self, request: ApiMessage, *, max_version: int | None = None) -> Any:
+        """Send *request*, and return the response."""
+        connection = self._open()
+        self._requests += 1
+        return connection.ask(request, self._timeout, max_version=max_version)
+
+    def tell(self, request: ApiMessage, version: int) -> None:
+        """Send *request*, which has no response, in *version*. Return when the operating system has accepted
+        its bytes."""
+        ended: list[KafkaError | None] = []
+        connection = self._open()
+        self._requests += 1
+        connection.submit(
+            request,
+            version,
+            lambda _response, error: ended.append(error),
+            timeout=self._timeout,
+            expects_reply=False,
+        )
+        if ended and ended[0] is not None:
+            raise ended[0]
+
+    def version_of(self, request_class: type[ApiMessage], max_version: int | None = None) -> int:
+        """Return the newest version of a request that both sides support."""
+        return self._open().version_of(request_class, max_version)
+
+    def close(self) -> None:
+        """Close the connection. A request that waits for its response fails with a ClosedError. Further
+        calls do nothing."""
+        self._closed = True
+        if self._pid == os.getpid():
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                connection.close()
+
+    def _open(self) -> Connection:
+        """Return the connection. Open it first if it is not open."""
+        if (error := self._closed_error()) is not None:
+            raise error
+        connection = self._connection
+        if connection is not None and self._is_usable(connection):
+            return connection
+        deadline = time.monotonic() + self._setup_timeout
+        try:
+            return self._opening.run("open", lambda: self._replace(deadline), deadline, _is_shared)
+        except TimeoutError as error:
+            if isinstance(error, KafkaError):
+                raise
+            raise KafkaTimeoutError(
+                f"no connection to {self.endpoint} was made in time: another thread is still connecting"
+            ) from None
+
+    def _replace(self, deadline: float) -> Connection:
+        """Open the connection anew, unless another thread has just done that. Only one thread at a time calls
+        this method."""
+        connection = self._connection
+        if connection is not None and self._is_usable(connection):
+            return connection
+        if connection is not None:
+            connection.retire(self._timeout)
+        connection = open_connection(
+            self._client_config,
+            None,
+            _OLD_BROKERS,
+            self.endpoint,
+            max(deadline - time.monotonic(), 0.001),
+            self._closed_error,
+            Traffic(self.endpoint.node_id),
+        )
+        self._requests, self._opened_at = 0, time.monotonic()
+        self._connection = connection
+        if (error := self._closed_error()) is not None:
+            connection.close()
+            raise error
+        return connection
+
+    def _is_usable(self, connection: Connection) -> bool:
+        if not connection.alive or connection.expired:
+            return False
+        config = self._config
+        if not config.is_0_7:
+            return True
+        age_ms = (time.monotonic() - self._opened_at) * 1000
+        is_old = 0 <= config.reconnect_time_interval_ms <= age_ms
+        return self._requests < config.reconnect_interval and not is_old
+
+    def _closed_error(self) -> KafkaError | None:
+        if self._pid != os.getpid():
+            return ForkError(
+                "this producer was created before a fork and belongs to the parent process; create a new one "
+                "in the child process"
+            )
+        return ClosedError(f"the producer for {self.endpoint} has been closed") if self._closed else None
+
+
+def _is_shared(_error: KafkaError) -> bool:
+    """Return True: a thread that has waited for another thread's attempt to connect fails with it."""
+    return True

@@ -1,0 +1,163 @@
+"""DefaultEventHandler: sends batches of messages as the producer of Kafka 0.8 to 0.10 does."""
+
+import logging
+import threading
+import time
+from collections.abc import Collection, Sequence
+
+from pyklient.classic.broker_partition_info import NO_LEADER, BrokerPartitionInfo
+from pyklient.classic.collation import Collator
+from pyklient.classic.event_handler import EventHandler
+from pyklient.classic.keyed_message import KeyedMessage
+from pyklient.classic.message_encoding import MessageEncoder, as_given
+from pyklient.classic.producer_config import ClassicProducerConfig
+from pyklient.classic.producer_pool import ProducerPool
+from pyklient.classic.producer_request import ProducerRequest
+from pyklient.error_codes import ErrorCode
+from pyklient.errors import ClosedError, FailedToSendMessageError, ForkError, KafkaError, broker_error
+from pyklient.topic_partition import TopicPartition
+
+__all__ = ["DefaultEventHandler"]
+
+log = logging.getLogger("pyklient.producer")
+
+_ERRORS_SHOWN = 3
+"""The number of different failures that the last error of a batch names."""
+
+
+class DefaultEventHandler(EventHandler):
+    """Encodes the messages of a batch, and sends one produce request to each leader, one after the other.
+
+    Messages that are not confirmed are sent again, up to ``message.send.max.retries`` times. Before each
+    retry the handler waits for ``retry.backoff.ms``, and asks for the leaders again. A message whose request
+    got no answer may then be stored twice.
+    """
+
+    def __init__(self, config: ClassicProducerConfig) -> None:
+        self._config = config
+        self._encoder = MessageEncoder(config)
+        self._pool = ProducerPool(config)
+        self._info = BrokerPartitionInfo(config, self._pool)
+        self._collator = Collator(config.chosen_partitioner, self._info)
+        self._refreshed_at: float | None = None
+        self._topics: set[str] = set()
+        """The topics of the messages since the last refresh of the metadata by age."""
+        self._failures: dict[str, KafkaError] = {}
+        """The failures of the last attempt, by topic or partition."""
+        self._closing = threading.Event()
+
+    def handle(self, messages: Sequence[KeyedMessage]) -> None:
+        """Send *messages*. Raise FailedToSendMessageError if some of them are not confirmed after all
+        retries.
+
+        If an encoder fails, a synchronous producer raises its error, and sends nothing. An asynchronous
+        producer logs the error and sends the other messages.
+        """
+        encoded, not_encoded = self._encoder.encode(messages)
+        for message, error in not_encoded:
+            if self._config.producer_type == "sync":
+                raise error
+            log.error("a message for topic %s was dropped: %s", message.topic, error, exc_info=error)
+        outstanding = encoded
+        for _ in range(self._config.message_send_max_retries + 1):
+            if not outstanding:
+                return
+            self._topics.update({message.topic for message in outstanding})
+            self._refresh_if_old()
+            outstanding = self._send(outstanding)
+            if outstanding:
+                self._prepare_retry(outstanding)
+        if outstanding:
+            raise self._failed_to_send(outstanding)
+
+    def close(self) -> None:
+        """Close the connections. A batch that is being sent fails soon."""
+        self._closing.set()
+        self._pool.close()
+
+    def _refresh_if_old(self) -> None:
+        interval = self._config.topic_metadata_refresh_interval_ms / 1000
+        if interval < 0:
+            return
+        if self._refreshed_at is None or time.monotonic() - self._refreshed_at > interval:
+            self._refresh(self._topics)
+            self._topics.clear()
+            self._refreshed_at = time.monotonic()
+
+    def _refresh(self, topics: Collection[str]) -> None:
+        try:
+            self._info.refresh(topics)
+        except (ClosedError, ForkError):
+            raise
+        except KafkaError as error:
+            log.warning("the metadata of the cluster was not refreshed: %s", error)
+        self._collator.forget_choices()
+
+    def _send(self, messages: Sequence[KeyedMessage]) -> list[KeyedMessage]:
+        """Send *messages* once, and return those that are not confirmed."""
+        self._failures.clear()
+        try:
+            by_leader = self._collator.collate(messages)
+        except (ClosedError, ForkError):
+            raise
+        except KafkaError as error:
+            log.warning("%d messages were not sent: %s", len(messages), error)
+            self._failures["all messages"] = error
+            return list(messages)
+        failed: list[KeyedMessage] = []
+        for leader, groups in by_leader.items():
+            for where in self._send_to(leader, groups):
+                failed += groups[where]
+        return failed
+
+    def _send_to(
+        self, leader: int, groups: dict[TopicPartition, list[KeyedMessage]]
+    ) -> Collection[TopicPartition]:
+        """Send one request to *leader*, and return the partitions that have failed."""
+        try:
+            if leader == NO_LEADER:
+                names = ", ".join(map(str, groups))
+                raise broker_error(ErrorCode.LEADER_NOT_AVAILABLE, f"cannot produce to {names}")
+            statuses = self._pool.producer(leader).multi_send(
+                [_request(where, group) for where, group in groups.items()]
+            )
+        except (ClosedError, ForkError):
+            raise
+        except Exception as error:
+            cause = error if isinstance(error, KafkaError) else KafkaError(f"{type(error).__name__}: {error}")
+            log.warning("messages for %d partitions were not sent: %s", len(groups), error)
+            self._failures[f"broker {leader}"] = cause
+            return groups.keys()
+        failed = []
+        for where, (problem, _) in (statuses or {}).items():
+            if problem is not None:
+                log.warning("messages for %s were not stored: %s", where, problem)
+                self._failures[str(where)] = problem
+                failed.append(where)
+        return failed
+
+    def _prepare_retry(self, messages: Sequence[KeyedMessage]) -> None:
+        self._closing.wait(self._config.retry_backoff_ms / 1000)
+        self._refresh({message.topic for message in messages})
+
+    def _failed_to_send(self, messages: Sequence[KeyedMessage]) -> FailedToSendMessageError:
+        retries = self._config.message_send_max_retries
+        found = list(dict.fromkeys(map(str, self._failures.values())))
+        shown = "; ".join(found[:_ERRORS_SHOWN])
+        error = FailedToSendMessageError(
+            f"{len(messages)} messages were not sent after {retries} retries; the last attempt failed: "
+            f"{shown}",
+            [as_given(message) for message in messages],
+        )
+        error.__cause__ = next(iter(self._failures.values()), None)
+        return error
+
+
+def _request(where: TopicPartition, group: Sequence[KeyedMessage]) -> ProducerRequest:
+    keys = [message.key for message in group]
+    return ProducerRequest(
+        where.topic,
+        where.partition,
+        [message.message for message in group],
+        keys if any(key is not None for key in keys) else None,
+    )

@@ -1,0 +1,26 @@
+"""What a SyncProducer sends to a broker, and what the broker answers for each partition."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pyklient.errors import BrokerError
+
+__all__ = ["ProducerRequest", "ProducerResponseStatus"]
+
+
+class ProducerRequest(NamedTuple):
+    """Messages for one partition. Several of them make one produce request."""
+
+    topic: str
+    partition: int
+    messages: Sequence[bytes | None]
+    keys: Sequence[bytes | None] | None = None
+    """The keys of *messages*, in the same order. None if no message has a key."""
+
+
+class ProducerResponseStatus(NamedTuple):
+    """The answer of a broker for one partition: an error, or the offset of the first message that was
+    stored."""
+
+    error: BrokerError | None
+    offset: int

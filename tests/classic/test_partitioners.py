@@ -1,0 +1,46 @@
+"""The partitioners of the classic producer, with the hash codes of Java."""
+
+import pytest
+
+from pyklient.classic.java_hashes import array_hash, java_hash, safe_abs, string_hash
+from pyklient.classic.partitioners import ByteArrayPartitioner, DefaultPartitioner
+
+INT_MIN = -(2**31)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("key", 106079), ("hello", 99162322), ("user-1", -836031825), ("polygenelubricants", INT_MIN)],
+)
+def test_the_hash_of_text_is_that_of_a_java_string(text: str, expected: int) -> None:
+    assert string_hash(text) == java_hash(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [(b"key", 135870), (b"hello", 127791473), (b"user-1", 51471856), (b"", 1), (b"\xff", 30)],
+)
+def test_the_hash_of_bytes_is_that_of_a_java_array(data: bytes, expected: int) -> None:
+    assert array_hash(data) == java_hash(data) == java_hash(bytearray(data)) == expected
+
+
+def test_row_39_a_key_goes_to_the_partition_of_its_java_hash() -> None:
+    assert DefaultPartitioner().partition("polygenelubricants", 7) == 0
+    assert DefaultPartitioner().partition("hello", 4) == 2
+    assert ByteArrayPartitioner().partition(b"hello", 4) == 1
+    assert [DefaultPartitioner().partition(key, 10) for key in (17, -17, True, 2**40)] == [7, 7, 1, 6]
+
+
+def test_the_smallest_number_has_no_absolute_value_in_32_bits() -> None:
+    assert (safe_abs(INT_MIN), safe_abs(INT_MIN + 1), safe_abs(-1)) == (0, 2**31 - 1, 1)
+
+
+def test_a_key_of_none_goes_to_any_partition() -> None:
+    assert {DefaultPartitioner().partition(None, 3) for _ in range(200)} == {0, 1, 2}
+
+
+def test_a_key_that_java_cannot_hash_is_named() -> None:
+    with pytest.raises(TypeError, match=r"DefaultPartitioner takes a key of .* not list"):
+        DefaultPartitioner().partition(["a"], 3)
+    with pytest.raises(TypeError, match=r"ByteArrayPartitioner takes a key of bytes, not of type str"):
+        ByteArrayPartitioner().partition("a", 3)
