@@ -105,7 +105,7 @@ bench-handlers: $(VENV)/.dev ## messages per second of handlers that run in para
 model: $(VENV)/.dev fetch ## 200 random sequences of what a program may do with a stream, on two brokers; EXAMPLES=50 SEED=7
 	PYKLIENT_MODEL_EXAMPLES=$(EXAMPLES) $(PYTEST) tests/system/test_stream_model.py --broker reference --broker kafka-4.3.1 -o timeout=3600 $(if $(SEED),--seed $(SEED))
 
-chaos-groups: $(VENV)/.dev ## two hundred events in a group of twenty members, eager and cooperative, nothing skipped; EVENTS=20 SEED=7
+chaos-groups: $(VENV)/.dev ## two hundred events in a group of twenty members, on two kinds of brokers, nothing skipped; EVENTS=20 SEED=7
 	$(BIN)/python -m tools.group_chaos --events $(EVENTS) $(if $(SEED),--seed $(SEED))
 
 chaos-spark: $(VENV)/.dev ## fifty kills under Spark jobs, nothing lost; CHAOS="--kills 10 --seed 7"

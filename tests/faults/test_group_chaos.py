@@ -9,7 +9,15 @@ from tools.group_chaos.chaos import Chaos, Size
 
 _EVENTS = 5
 _SMALL = Size(
-    members=3, topics=2, partitions=4, interval=0.05, session_ms=1_000, slow=1.5, between=(0.05, 0.3)
+    members=3,
+    topics=2,
+    partitions=4,
+    interval=0.05,
+    session_ms=1_000,
+    slow=1.5,
+    burst=500,
+    between=(0.05, 0.3),
+    measured=1,
 )
 
 

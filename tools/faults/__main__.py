@@ -7,16 +7,10 @@ group received every record and never committed an offset before it.
 """
 
 import argparse
-import random
-import sys
-import tempfile
-import time
-from pathlib import Path
 
-from tests.servers.kafka import KraftCluster
-from tests.servers.reaper import Reaper
 from tools.faults.producing import produce_through_faults
 from tools.faults.reading import read_through_faults
+from tools.seeded_run import SeededRun, add_seed, kraft_cluster
 
 _RUNS = {"producer": produce_through_faults, "group": read_through_faults}
 
@@ -24,34 +18,23 @@ _RUNS = {"producer": produce_through_faults, "group": read_through_faults}
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tools.faults", description=__doc__)
     parser.add_argument("--faults", type=int, default=100, help="under each of the two (default 100)")
-    parser.add_argument("--seed", type=int, help="of an earlier run, for the same faults")
     parser.add_argument("--only", choices=_RUNS, help="leave the other one out")
+    add_seed(parser)
     options = parser.parse_args()
-    seed = random.SystemRandom().randrange(1_000_000) if options.seed is None else options.seed
-    began = time.monotonic()
-    print(f"seed {seed}", flush=True)
-
-    def say(line: str) -> None:
-        print(f"{time.monotonic() - began:6.1f} s  {line}", flush=True)
-
+    run = SeededRun(options.seed)
     found: list[str] = []
-    with tempfile.TemporaryDirectory(prefix="pyklient-faults-", ignore_cleanup_errors=True) as directory:
-        reaper = Reaper()
-        cluster = KraftCluster(Path(directory) / "kafka", reaper, brokers=3)
-        try:
-            cluster.start()
-            for name, run in _RUNS.items():
-                if options.only in (None, name):
-                    say(f"{options.faults} faults under a {name}")
-                    bootstrap = cluster.bootstrap_servers
-                    found += run(bootstrap, f"{name}-faults", seed=seed, faults=options.faults, say=say)
-        finally:
-            cluster.stop()
-            reaper.close()
-    for problem in found:
-        print(problem)
-    print(f"seed {seed}: {len(found)} problems")
-    sys.exit(bool(found))
+    with run.server(kraft_cluster(3)) as cluster:
+        for name, inject in _RUNS.items():
+            if options.only in (None, name):
+                run.say(f"{options.faults} faults under a {name}")
+                found += inject(
+                    cluster.bootstrap_servers,
+                    f"{name}-faults",
+                    seed=run.seed,
+                    faults=options.faults,
+                    say=run.say,
+                )
+    run.end(found)
 
 
 if __name__ == "__main__":

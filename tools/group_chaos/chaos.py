@@ -1,26 +1,23 @@
 """A group of many members, and the events that happen to it, chosen by seed."""
 
 import itertools
-import json
 import random
-import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
-from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from pyklient import Admin, Producer, TopicPartition
-from tests.servers.member_process import MemberProcess
+from pyklient import Admin, TopicPartition
 from tests.servers.process import wait_until
+from tools.group_chaos.flow import Flow
 from tools.group_chaos.hand_outs import HandOut, HandOuts, OffsetsWatch
+from tools.group_chaos.running_member import RunningMember
 
 __all__ = ["Chaos", "Size"]
 
-_ROOT: Final = Path(__file__).parents[2]
 _PATIENCE: Final = 120.0
+_DEFAULT_REPLICAS: Final = -1
 
 
 class Size(NamedTuple):
@@ -35,74 +32,12 @@ class Size(NamedTuple):
     session_ms: int = 6_000
     slow: float = 9.0
     """The seconds for which a slow handler takes its time."""
+    burst: int = 10_000
+    """The records that a member may get in one batch."""
     between: tuple[float, float] = (0.5, 2.0)
     """The shortest and the longest time between two events, in seconds."""
-
-
-class _Member(MemberProcess):
-    def __init__(self, name: str, hand_outs: HandOuts, job: dict[str, Any]) -> None:
-        self.name = name
-        self.stopped = False
-        self._hand_outs = hand_outs
-        super().__init__([sys.executable, "-m", "tools.group_chaos.member", json.dumps(job)], _ROOT)
-
-    def take(self, line: str) -> None:
-        at, topic, partition, offset = line.split()
-        where = TopicPartition(topic, int(partition))
-        self._hand_outs.add(where, int(offset), HandOut(float(at), self.name))
-
-    def dump_threads(self) -> None:
-        """Make the member log where its threads are."""
-        self._process.send_signal(signal.SIGUSR1)
-        time.sleep(0.5)
-
-    def tell(self, line: str) -> None:
-        """Send *line* to the member."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(line + "\n")
-        self._process.stdin.flush()
-
-
-class _Flow:
-    """Sends a record to each partition of the topics in ``counts``, again and again."""
-
-    def __init__(self, bootstrap: str, interval: float) -> None:
-        self._producer = Producer(bootstrap, delivery_timeout_ms=120_000)
-        self._interval = interval
-        self.counts: dict[TopicPartition, int] = {}
-        self.lock = threading.Lock()
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="flow", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def add(self, topic: str, numbers: range) -> None:
-        """Send records to more partitions."""
-        with self.lock:
-            self.counts.update({TopicPartition(topic, number): 0 for number in numbers})
-
-    def drop(self, topic: str) -> None:
-        """Send no more records to *topic*, and forget those that were sent."""
-        with self.lock:
-            for each in [each for each in self.counts if each.topic == topic]:
-                del self.counts[each]
-        self._producer.flush(timeout=_PATIENCE)
-
-    def stop(self) -> dict[TopicPartition, int]:
-        """Stop, and return the number of records of each partition. Raises DeliveryError if one is lost."""
-        self._stopped.set()
-        self._thread.join()
-        self._producer.flush(timeout=_PATIENCE)
-        self._producer.close()
-        return self.counts
-
-    def _run(self) -> None:
-        while not self._stopped.wait(self._interval):
-            with self.lock:
-                for each in self.counts:
-                    self._producer.send(each.topic, b"%d" % self.counts[each], partition=each.partition)
-                    self.counts[each] += 1
+    measured: int = 3
+    """The deaths and the leaves of which the time until all partitions flow again is measured."""
 
 
 class Chaos:
@@ -129,15 +64,17 @@ class Chaos:
         self._say = say
         self._serial = itertools.count(1)
         self._extra: list[str] = []
-        self._members: list[_Member] = []
+        self._joined: list[RunningMember] = []
+        """All members, also those that have left or died."""
+        self._members: list[RunningMember] = []
         self._woken: list[HandOut] = []
         self._timers: list[threading.Timer] = []
         self._hand_outs = HandOuts()
-        self._flow = _Flow(bootstrap, size.interval)
+        self._flow = Flow(bootstrap, size.interval)
         self._admin = Admin(bootstrap, client_id="chaos", default_api_timeout_ms=60_000)
         self._stack = ExitStack()
-        self.figures: dict[str, float] = {}
-        """What was measured: names and numbers."""
+        self.pauses: dict[str, float] = {}
+        """The longest times, in seconds, until all partitions flowed again after a "death" and a "leave"."""
         self._events: dict[str, tuple[int, Callable[[], None]]] = {
             "join": (9, self._join),
             "leave": (3, self._leave),
@@ -156,14 +93,14 @@ class Chaos:
         """Let *events* events happen, and return the problems."""
         topics = [f"{self._name}-{number}" for number in range(self._size.topics)]
         for topic in topics:
-            self._admin.create_topic(topic, partitions=self._size.partitions)
+            self._admin.create_topic(topic, self._size.partitions, _DEFAULT_REPLICAS)
             self._flow.add(topic, range(self._size.partitions))
         watch = OffsetsWatch(self._bootstrap, self._name)
         with self._stack:
             for _ in range(self._size.members):
                 self._join()
             self._flow.start()
-            self._await_flow()
+            self._await_all_flow()
             for number in range(1, events + 1):
                 name = self._choose()
                 self._say(f"{number}/{events} {name} ({len(self._members)} members)")
@@ -171,10 +108,10 @@ class Chaos:
                 time.sleep(self._chance.uniform(*self._size.between))
             for timer in self._timers:
                 timer.join()
-            self._await_flow()
+            self._await_all_flow()
             while len(self._members) < self._size.members:
                 self._join()
-            self._await_flow()
+            self._await_all_flow()
             self._measure()
             counts = self._flow.stop()
             problems = self._await_all(counts)
@@ -189,8 +126,7 @@ class Chaos:
             for each, count in counts.items()
             if committed.get(each) != count
         ][:5]
-        stale = [self._hand_outs.stale(each) for each in self._woken]
-        self.figures["records of others that a woken member handed out, at most"] = max(stale, default=0)
+        problems += [problem for member in self._joined for problem in member.problems]
         self._admin.close()
         return problems
 
@@ -205,28 +141,19 @@ class Chaos:
         }
         return self._chance.choices(list(possible), list(possible.values()))[0]
 
-    def _any(self) -> _Member:
+    def _any(self) -> RunningMember:
         return self._chance.choice([each for each in self._members if not each.stopped])
 
     def _join(self) -> None:
         name = f"m{next(self._serial)}"
         options = {
-            "client_id": name,
             "partition_assignment_strategy": self._assignor,
-            "auto_offset_reset": "earliest",
-            "auto_commit_interval_ms": 200,
-            "heartbeat_interval_ms": 300,
             "session_timeout_ms": self._size.session_ms,
-            "metadata_max_age_ms": 1_000,
-            "fetch_max_wait_ms": 200,
         }
-        job = {
-            "bootstrap": self._bootstrap,
-            "group": self._name,
-            "pattern": f"{self._name}-.*",
-            "options": options,
-        }
-        member = _Member(name, self._hand_outs, job)
+        member = RunningMember(
+            self._bootstrap, self._name, f"{self._name}-.*", name, self._hand_outs, options
+        )
+        self._joined.append(member)
         self._members.append(self._stack.enter_context(member))
 
     def _leave(self) -> None:
@@ -257,18 +184,21 @@ class Chaos:
         self._any().tell(f"slow {self._size.slow}")
 
     def _change_form(self) -> None:
-        self._any().tell(self._chance.choice(("batches", "batches", "messages")))
+        """Let a member read batches, and give it a large one; or let it read single messages."""
+        member, form = self._any(), self._chance.choice(("batches", "batches", "messages"))
+        member.tell(form)
+        if form == "batches" and (partitions := sorted(self._hand_outs.partitions_of(member.name))):
+            self._flow.burst(self._chance.choice(partitions), self._size.burst)
 
     def _grow(self) -> None:
         topic = f"{self._name}-0"
-        with self._flow.lock:
-            count = sum(each.topic == topic for each in self._flow.counts)
+        count = sum(each.topic == topic for each in self._flow.partitions)
         self._admin.create_partitions(topic, count + 1)
         self._flow.add(topic, range(count, count + 1))
 
     def _create(self) -> None:
         topic = f"{self._name}-extra{next(self._serial)}"
-        self._admin.create_topic(topic, partitions=2)
+        self._admin.create_topic(topic, 2, _DEFAULT_REPLICAS)
         self._flow.add(topic, range(2))
         self._extra.append(topic)
 
@@ -277,13 +207,13 @@ class Chaos:
         self._flow.drop(topic)
         self._admin.delete_topic(topic)
 
-    def _await_flow(self, gone: str = "", partitions: Collection[TopicPartition] | None = None) -> float:
-        """Wait until each of *partitions* (None: all) has a new record handed out to another member than
-        *gone*. Return how long that took."""
-        began = time.monotonic()
-        if partitions is None:
-            with self._flow.lock:
-                partitions = list(self._flow.counts)
+    def _await_all_flow(self) -> None:
+        """Wait until a new record of each partition was handed out."""
+        self._await_flow(self._flow.partitions, time.monotonic())
+
+    def _await_flow(self, partitions: Collection[TopicPartition], began: float, gone: str = "") -> float:
+        """Wait until each of *partitions* has a record that was handed out after the time *began* to another
+        member than *gone*. Return the seconds from *began* to the last of these records."""
         while (at := self._hand_outs.first_after(partitions, began, gone)) is None:
             if time.monotonic() > began + _PATIENCE:
                 first_after = self._hand_outs.first_after
@@ -296,15 +226,18 @@ class Chaos:
 
     def _measure(self) -> None:
         """Measure how long partitions of a member that dies, and of one that leaves, are not read."""
-        for what, go in (("death", _Member.kill), ("clean leave", _Member.leave)):
-            member = self._any()
-            self._members.remove(member)
-            partitions = self._hand_outs.partitions_of(member.name)
-            go(member)
-            self.figures[f"seconds until all partitions flow after a {what}"] = self._await_flow(
-                member.name, partitions
-            )
-            self._await_flow()
+        self._flow.interval /= 5
+        for _ in range(self._size.measured):
+            for what, go in (("death", RunningMember.kill), ("leave", RunningMember.leave)):
+                member = self._any()
+                self._members.remove(member)
+                partitions = self._hand_outs.partitions_of(member.name)
+                began = time.monotonic()
+                go(member)
+                took = self._await_flow(partitions, began, member.name)
+                self.pauses[what] = max(took, self.pauses.get(what, 0.0))
+                self._join()
+                self._await_all_flow()
 
     def _await_all(self, counts: dict[TopicPartition, int]) -> list[str]:
         try:

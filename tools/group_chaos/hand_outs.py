@@ -72,8 +72,8 @@ class HandOuts:
     def again_after_commit(self, watch: "OffsetsWatch", woken: Collection[HandOut]) -> list[str]:
         """Return a line for each record that was handed out again after it had been committed.
 
-        A member that was *woken* notices a moment later that it was stopped. What it hands out until then is
-        counted by :meth:`stale`, and does not count here.
+        A member that was *woken* notices a moment later that it was stopped. What it hands out until then
+        does not count.
         """
         with self._lock:
             found = [
@@ -88,18 +88,6 @@ class HandOuts:
             ]
         more = [f"and {len(found) - _MOST_SHOWN} more records"] if len(found) > _MOST_SHOWN else []
         return found[:_MOST_SHOWN] + more
-
-    def stale(self, woken: HandOut) -> int:
-        """Return how many records a member was handed out just after it was *woken*, that another member had
-        got before."""
-        end = woken.at + _TO_NOTICE
-        with self._lock:
-            return sum(
-                any(each.member == woken.member and woken.at <= each.at < end for each in times)
-                and any(each.member != woken.member and each.at < woken.at for each in times)
-                for of in self._of.values()
-                for times in of.values()
-            )
 
 
 class OffsetsWatch:

@@ -8,17 +8,14 @@ again, and messages of one key were handled in order.
 """
 
 import argparse
-import random
-import sys
 import tempfile
-import time
 from pathlib import Path
 
 from tests.servers.kafka import KraftCluster
-from tests.servers.reaper import Reaper
 from tests.servers.reference import ReferenceBroker
 from tools.handlers.kills import kill_handlers
 from tools.handlers.speed import measure
+from tools.seeded_run import SeededRun, add_seed
 
 _BROKERS = {"reference": ReferenceBroker, "kafka-4.3.1": KraftCluster}
 
@@ -34,45 +31,29 @@ def main() -> None:
         "--broker", choices=_BROKERS, action="append", help="default: both, one after the other"
     )
     parser.add_argument("--kills", type=int, default=50, help="on each broker (default 50)")
-    parser.add_argument("--seed", type=int, help="of an earlier run, for the same moments")
     parser.add_argument("--processes", action="store_true", help="workers are processes, not threads")
+    add_seed(parser)
     options = parser.parse_args()
-    seed = random.SystemRandom().randrange(1_000_000) if options.seed is None else options.seed
-    began = time.monotonic()
-
-    def say(line: str) -> None:
-        print(f"{time.monotonic() - began:6.1f} s  {line}", flush=True)
-
+    run = SeededRun(options.seed)
     found: list[str] = []
     for name in options.broker or list(_BROKERS):
-        say(f"{name}, seed {seed}")
-        with tempfile.TemporaryDirectory(
-            prefix="pyklient-handlers-", ignore_cleanup_errors=True
-        ) as directory:
-            reaper = Reaper()
-            broker = _BROKERS[name](Path(directory) / "broker", reaper)
-            try:
-                broker.start()
-                if options.what == "speed":
-                    measure(broker.bootstrap_servers, say=say)
-                else:
-                    found += kill_handlers(
-                        broker.bootstrap_servers,
-                        "kills",
-                        Path(directory),
-                        seed=seed,
-                        kills=options.kills,
-                        messages=300 * options.kills,
-                        processes=options.processes,
-                        say=say,
-                    )
-            finally:
-                broker.stop()
-                reaper.close()
-    for problem in found[:20]:
-        print(problem)
-    print(f"seed {seed}: {len(found)} problems")
-    sys.exit(bool(found))
+        run.say(name)
+        with run.server(_BROKERS[name]) as broker:
+            if options.what == "speed":
+                measure(broker.bootstrap_servers, say=run.say)
+                continue
+            with tempfile.TemporaryDirectory(prefix="pyklient-handlers-") as directory:
+                found += kill_handlers(
+                    broker.bootstrap_servers,
+                    "kills",
+                    Path(directory),
+                    seed=run.seed,
+                    kills=options.kills,
+                    messages=300 * options.kills,
+                    processes=options.processes,
+                    say=run.say,
+                )
+    run.end(found)
 
 
 if __name__ == "__main__":
