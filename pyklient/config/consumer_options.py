@@ -28,11 +28,12 @@ NOT_READ: Final = frozenset(
         "group_instance_id",
         "offsets_retention_ms",
         "offsets_storage",
+        "queued_max_message_chunks",
         "rebalance_backoff_ms",
         "rebalance_max_retries",
     }
 )
-"""The options of ConsumerConfig that read() does not have, because it joins no group."""
+"""The options of ConsumerConfig that read() does not have, because it joins no group and has one stream."""
 
 _FOR_GROUPS: Final = ("coordination", "offsets_storage", "dual_commit_enabled")
 _NODE_NAME: Final = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,255}")
@@ -157,6 +158,13 @@ class ConsumerConfig(ClientConfig):
         "at this limit (only in pyklient)",
         at_least=1,
         at_most=2**62,
+    )
+    queued_max_message_chunks: int | None = option(
+        None,
+        "largest number of fetched chunks in the queue of each stream, where a chunk is what one fetch "
+        "response has of one partition; a stream with that many fetches no more. By default, only "
+        "prefetch_max_bytes is a limit",
+        at_least=1,
     )
     check_crcs: bool = option(True, "verify the checksum of each fetched batch")
     max_decompressed_bytes: int = option(

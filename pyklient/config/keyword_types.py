@@ -297,3 +297,8 @@ class ConsumerOptions(ReadOptions, total=False):
 
     auto_commit_interval_ms: int
     """time between two automatic commits"""
+
+    queued_max_message_chunks: int | None
+    """largest number of fetched chunks in the queue of each stream, where a chunk is what one fetch response
+    has of one partition; a stream with that many fetches no more. By default, only prefetch_max_bytes is a
+    limit"""

@@ -36,7 +36,6 @@ _ELSEWHERE: Final = {
     "partitioner_class": "partitioner, of Producer (a function)",
     "queue_buffering_max_kbytes": "buffer_memory (in bytes)",
     "queue_buffering_max_ms": "linger_ms",
-    "queued_max_message_chunks": "prefetch_max_bytes (in bytes)",
     "queued_max_messages_kbytes": "prefetch_max_bytes (in bytes)",
     "refresh_leader_backoff_ms": "retry_backoff_ms",
     "request_required_acks": "acks",

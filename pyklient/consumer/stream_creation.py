@@ -34,6 +34,7 @@ class StreamCreation:
         self._hides_internal = config.exclude_internal_topics
         self._timeout = None if config.consumer_timeout_ms < 0 else config.consumer_timeout_ms / 1000
         self._max_bytes = config.prefetch_max_bytes
+        self._most_chunks = config.queued_max_message_chunks
         self._restart = restart
 
     def by_topic(
@@ -164,7 +165,9 @@ class StreamCreation:
         return StreamChoice(subscription, {topic: [stream] for topic in names}), stream
 
     def _stream(self, topics: Sequence[str] | TopicFilter, decoding: Decoding) -> StreamCore:
-        return StreamCore(topics, decoding, self._timeout, self._restart)
+        stream = StreamCore(topics, decoding, self._timeout, self._restart)
+        stream.queue.most_chunks = self._most_chunks
+        return stream
 
     def _decoding(self, key_decoder: Decoder | None, value_decoder: Decoder | None) -> Decoding:
         return Decoding(

@@ -138,6 +138,13 @@ _SINCE_0_8: Final = (
         also=("autocommit.interval.ms",),
     ),
     Property(
+        key="queued.max.message.chunks",
+        default=2,
+        parse=whole(1),
+        option="queued_max_message_chunks",
+        also=("queuedchunks.max",),
+    ),
+    Property(
         key="rebalance.max.retries",
         default=4,
         parse=whole(1),
@@ -200,6 +207,7 @@ _IN_0_7: Final[Mapping[str, tuple[str, Any]]] = {
     "fetch.wait.max.ms": ("fetcher.backoff.ms", 1_000),
     "auto.commit.enable": ("autocommit.enable", True),
     "auto.commit.interval.ms": ("autocommit.interval.ms", 10_000),
+    "queued.max.message.chunks": ("queuedchunks.max", 10),
     "rebalance.max.retries": ("rebalance.retries.max", 4),
     "rebalance.backoff.ms": ("rebalance.backoff.ms", None),
     "consumer.timeout.ms": ("consumer.timeout.ms", -1),

@@ -9,9 +9,9 @@ reads in one second, and at least two fetches ahead.
 
 from collections.abc import Collection, Iterable, Sequence
 
-from pyklient.consumer.fetch.fetch_position import Cursor, FetchedBatches
+from pyklient.consumer.fetch.fetch_position import Cursor, FetchedBatches, FetchSink
 
-__all__ = ["ExpectedResponse", "FetchBudget", "ResponseMemory"]
+__all__ = ["ExpectedResponse", "FetchBudget", "ResponseMemory", "within_queues"]
 
 _SMALLEST_FETCH = 64 * 1024
 _IDLE_BYTES = 16 * 1024 * 1024
@@ -99,6 +99,18 @@ class FetchBudget:
     def idle_allowed(self) -> int:
         """The number of bytes that one fetcher may keep in memory although a loop has read them."""
         return _IDLE_BYTES // max(1, len(self.responses))
+
+
+def within_queues(cursors: Iterable[Cursor]) -> list[Cursor]:
+    """Return those of *cursors* for which the queues of their streams have space, for one chunk each."""
+    space: dict[FetchSink, int] = {}
+    allowed = []
+    for cursor in cursors:
+        free = space[cursor.queue] if cursor.queue in space else cursor.queue.free_chunks()
+        space[cursor.queue] = free - 1
+        if free > 0:
+            allowed.append(cursor)
+    return allowed
 
 
 class ResponseMemory:

@@ -29,6 +29,10 @@ class FetchSink(Protocol):
         The offset becomes the stream's position as soon as everything queued of *cursor* has been handed out.
         """
 
+    def free_chunks(self) -> int:
+        """Return how many more fetched batches the queue accepts by ``queued_max_message_chunks``. It may be
+        negative."""
+
     def begin(self, cursor: "Cursor") -> None:
         """Record that *cursor* reads its partition from now on."""
 

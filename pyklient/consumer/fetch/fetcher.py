@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
 from pyklient.config import ConsumerConfig
-from pyklient.consumer.fetch.fetch_budget import ExpectedResponse, FetchBudget, ResponseMemory
+from pyklient.consumer.fetch.fetch_budget import ExpectedResponse, FetchBudget, ResponseMemory, within_queues
 from pyklient.consumer.fetch.fetch_position import Cursor, FetchedBatches, FetchFailure
 from pyklient.consumer.fetch.fetch_session import FetchSession, Wanted, name_all
 from pyklient.consumer.fetch.partial_messages import LIMITED, as_many_as_fit, ask_for_more
@@ -123,6 +123,8 @@ class Fetcher:
     def _allowed(self) -> dict[Cursor, int]:
         limit = self._config.max_partition_fetch_bytes
         fetched = [cursor for cursor in self._cursors.values() if not cursor.paused]
+        if self._config.queued_max_message_chunks is not None:
+            fetched = within_queues(fetched)
         return self._budget.allow(fetched, limit, time.monotonic(), least=self._least)
 
     def _admit(self) -> None:

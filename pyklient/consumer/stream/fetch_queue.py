@@ -33,6 +33,8 @@ class FetchQueue:
         self.items: deque[Item] = deque()
         self.cursors: dict[TopicPartition, Cursor] = {}
         """The newest cursor of each partition that the stream reads."""
+        self.most_chunks: int | None = None
+        """The option ``queued_max_message_chunks``. It is set before the stream is read."""
         self._set_aside: dict[TopicPartition, list[Item]] = {}
         """The entries of paused partitions."""
         self.source: FetchedBatches | None = None
@@ -55,6 +57,12 @@ class FetchQueue:
                 for item in items:
                     item.cursor.fetched += item.size
                 self._add(items)
+
+    def free_chunks(self) -> int:
+        """Return how many more fetched batches the queue accepts by ``most_chunks``."""
+        with self.lock:
+            queued = sum(isinstance(item, FetchedBatches) for item in self.items)
+        return (queued + 1 if self.most_chunks is None else self.most_chunks) - queued
 
     def begin_at(self, cursor: Cursor, offset: int) -> None:
         """Continue *cursor* at *offset*, which the leader lookup has found.
@@ -176,6 +184,8 @@ class FetchQueue:
                 if isinstance(item, FetchedBatches):
                     self.source = item
                     self.items.popleft()
+                    if self.most_chunks is not None:
+                        self._wake_fetchers()
                 return item
             self.items.popleft()
         return None
@@ -211,6 +221,11 @@ class FetchQueue:
         else:
             self.items.extend(items)
             self._ring()
+
+    def _wake_fetchers(self) -> None:
+        """Let the fetchers of the stream's partitions find out that the queue has space for a chunk."""
+        for cursor in self.cursors.values():
+            cursor.wake_fetcher()
 
     def _ring(self) -> None:
         """Wake the loop that waits for an entry. The lock must be held."""

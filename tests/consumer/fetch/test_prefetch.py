@@ -1,11 +1,15 @@
 """The number of bytes that a consumer fetches ahead while no loop reads, counted in its broker's
 responses."""
 
+from itertools import islice
+
 import pytest
 
 from pyklient.consumer.consumer_connector import ConsumerConnector
+from pyklient.consumer.fetch.fetch_budget import within_queues
 from pyklient.protocol.messages import FetchRequest, FetchResponse
 from tests.consumer.feed import Feed, wait_for
+from tests.consumer.stream.bench import Bench, batch, values
 from tests.servers.recording_proxy import RecordingProxy
 
 KIB = 1024
@@ -51,3 +55,41 @@ def test_streams_that_are_not_read_fetch_no_more_ahead_than_their_budget(
         waiting = sum(cursor.waiting_bytes for cursor in room.cursors)
     assert fetched == waiting
     assert budget / 2 < fetched <= budget
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_a_stream_queues_no_more_chunks_than_the_option_allows_and_gets_all_messages(
+    feed: Feed, long_topic: str, most: int
+) -> None:
+    with ConsumerConnector(
+        feed.bootstrap_servers,
+        auto_offset_reset="earliest",
+        queued_max_message_chunks=most,
+        max_partition_fetch_bytes=128 * KIB,
+    ) as connector:
+        stream = connector.stream(long_topic)
+        queue, cursors = stream._core.queue, connector._fetchers._budget
+        wait_for(
+            lambda: cursors.cursors and all(cursor.on_decoded is not None for cursor in cursors.cursors),
+            "a fetcher that waits for space in the queue",
+        )
+        assert len(queue.items) == most
+        total = PARTITIONS * (4096 * KIB // (BATCH * len(VALUE))) * BATCH
+        offsets: dict[int, list[int]] = {}
+        for message in islice(stream, total):
+            offsets.setdefault(message.partition, []).append(message.offset)
+            assert len(queue.items) <= most
+    assert offsets == {number: list(range(total // PARTITIONS)) for number in range(PARTITIONS)}
+
+
+def test_a_chunk_that_is_read_lets_all_fetchers_of_its_stream_continue() -> None:
+    """The brokers that lead the partitions of a stream have a fetcher each."""
+    bench = Bench()
+    bench.stream.queue.most_chunks = 1
+    bench.put(batch("a"), then=1)
+    assert within_queues(bench.cursors) == []
+    woken = []
+    bench.cursors[1].on_decoded = lambda: woken.append(1)
+    assert values(list(islice(bench.stream, 1))) == ["a"]
+    assert woken == [1]
+    assert within_queues(bench.cursors) == bench.cursors[:1]
