@@ -156,7 +156,7 @@ class Admin(ThreadlessClient):
         """Return the offsets that a group has committed.
 
         With *coordination* ``kafka``, these are the offsets that brokers keep, and the result is empty if
-        there are none. With ``zookeeper``, they are those of ``describe_zookeeper_group``.
+        there are none. With ``zookeeper``, these are the offsets that ``describe_zookeeper_group`` returns.
         """
         if _check_coordination(coordination) == "zookeeper":
             found = self.describe_zookeeper_group(group_id, timeout).partitions
@@ -245,7 +245,7 @@ def _group(group_id: str) -> str:
 
 
 def _left(timeout: float, began: float) -> float:
-    """Return how much of *timeout* a call that began at the time *began* has left."""
+    """Return the seconds that are left of *timeout*, for a call that began at the time *began*."""
     return max(timeout - (time.monotonic() - began), 0.001)
 
 

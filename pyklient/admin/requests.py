@@ -91,8 +91,7 @@ def coordinator(group_id: str) -> Locate:
 
 
 def only(results: Sequence[Any]) -> Any:
-    """Return the one element of *results*, the results in the response to a request about one topic or
-    group."""
+    """Return the only element of *results*, from the response to a request about one topic or group."""
     if len(results) != 1:
         raise ProtocolError(f"the broker was asked for one result and sent {len(results)} results")
     return results[0]

@@ -102,8 +102,8 @@ def _exists(group_id: str) -> RegistryDialogue[bool]:
 
 
 def describe_group(nodes: GroupNodes) -> Dialogue[ZooKeeperGroupDescription]:
-    """Return the description of a group: what its *nodes* say, the offsets that it has committed to Kafka,
-    and the ends of the logs."""
+    """Return the description of a group, made from its *nodes*, the offsets that the group has committed to
+    Kafka, and the ends of the logs."""
     committed = (yield from group_offsets(nodes.group_id)) if nodes.kafka_stores_offsets else {}
     partitions = sorted(
         {

@@ -34,8 +34,8 @@ _TIMEOUTS = {"default_api_timeout_ms": 15_000, "max_block_ms": 15_000}
 """The commands' default time-outs, in milliseconds. They are shorter than the clients', because a person
 waits."""
 _NOBODY_THERE = {"bootstrap_refused_timeout_ms": 3_000}
-"""The time-out, in milliseconds, while the port of every broker is closed. It applies unless the user sets
-another time-out. A broker that is starting opens its port within this time."""
+"""The time-out, in milliseconds, if nothing listens on the ports of the brokers. It applies unless the user
+sets another time-out. A broker that is starting opens its port within this time."""
 _LONGEST_TIMEOUT = 1_000_000
 _WAITING_OPTION = re.compile(
     f"({'|'.join(re.escape(each.waiting_option) for each in (ClientConfig, ProducerConfig))}"

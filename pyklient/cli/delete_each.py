@@ -13,8 +13,9 @@ __all__ = ["delete_each"]
 def delete_each(names: Sequence[str], delete: Callable[[str], None]) -> None:
     """Call *delete* with each of *names*, and print an error for each name that cannot be deleted.
 
-    Raises click's Exit with code 1 if such an error was printed. After a failure that does not depend on the
-    name, such as unreachable brokers, raises a ClickException that lists the names that were not tried.
+    Raises click's Exit with code 1 if such an error was printed. If a failure does not depend on the name,
+    because the brokers cannot be reached for example, stops and raises a ClickException with the names that
+    were not tried.
     """
     refused = False
     for number, name in enumerate(names, 1):

@@ -1,4 +1,4 @@
-"""Shows groups: the facts about a group as JSON has them, and the same facts as tables."""
+"""Shows a group: the facts about it as a JSON object, and the same facts as tables."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -144,7 +144,7 @@ def _print_rows(rows: Sequence[Facts]) -> None:
 
 
 def _streams(member: Facts) -> str:
-    """Return what a member subscribes to, such as ``clicks: 2, views: 1``."""
+    """Return the subscription of a member as text, such as ``clicks: 2, views: 1``."""
     if member["error"] is not None:
         return str(member["error"])
     streams = ", ".join(f"{name}: {count}" for name, count in member["subscription"].items())

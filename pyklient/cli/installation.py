@@ -15,7 +15,7 @@ _CODECS: Final = {"gzip": None, "snappy": "python-snappy", "lz4": "lz4", "zstd":
 
 
 def facts() -> dict[str, Any]:
-    """Return what ``pyklient info`` shows, as a dict of values by name."""
+    """Return the facts that ``pyklient info`` shows, as a dict of values by name."""
     found: dict[str, Any] = {
         "pyklient": VERSION,
         "python": f"{platform.python_implementation()} {platform.python_version()}",

@@ -113,7 +113,7 @@ def _failure(stream: str, error: OSError) -> str:
 def _descriptor(stream: TextIO | None, flags: int) -> int:
     """Return the descriptor of *stream*, or of the null device if *stream* is None (a closed stream).
 
-    The null device gets the lowest free descriptor, which is the one that the closed stream had.
+    The null device gets the lowest free descriptor, which is the descriptor that the closed stream had.
     """
     return os.open(os.devnull, flags) if stream is None else stream.fileno()
 

@@ -122,8 +122,8 @@ def with_underscores(properties: Mapping[str, _Value]) -> dict[str, _Value | str
 
 
 def unknown_properties(names: Iterable[str]) -> list[str]:
-    """Return those of the dotted *names* that are unknown: no client of pyklient or Java has them, and
-    ``advice`` says nothing about them."""
+    """Return the dotted *names* that are unknown: no client of pyklient or Java has them, and ``advice`` says
+    nothing about them."""
     elsewhere = {"sasl.jaas.config", *_STORE_TYPES, *_IDLE}
     plain = {name: name.replace(".", "_") for name in names if name not in elsewhere}
     return [name for name, option in plain.items() if option not in _OF_SOME_CLIENT and not advice(option)]

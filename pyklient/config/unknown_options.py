@@ -119,8 +119,8 @@ _NONE_HERE: Final = {
 
 
 def advice(name: str) -> str | None:
-    """Return what to use instead of *name*, which is an option of another client, written with underscores.
-    Return None if nothing is known of an option with this name."""
+    """Return a text that says what replaces *name*, an option of another client, written with underscores.
+    Return None for any other name."""
     if name in _ELSEWHERE:
         return f"pyklient calls it {_ELSEWHERE[name]}"
     return _NONE_HERE.get(name)

@@ -136,10 +136,10 @@ class ConsumerConnector:
     ) -> dict[str, list[KafkaStream]]:
         """Make several streams for each topic, e.g. ``{"clicks": 2}``. Return the streams of each topic.
 
-        The connector joins its group first. The partitions of a topic are divided evenly between its streams,
-        of which there may be 10,000 at most; streams without partitions wait. A topic that does not exist yet
-        is read as soon as it exists. Streams can be made once per connector: a second call, of this method or
-        of :meth:`stream`, raises MessageStreamsExistError.
+        The connector joins its group first. The partitions of a topic are divided evenly between its streams.
+        A topic may have 10,000 streams at most. Streams without partitions wait. A topic that does not exist
+        yet is read as soon as it exists. Streams can be made once per connector: a second call, of this
+        method or of :meth:`stream`, raises MessageStreamsExistError.
         """
         choice = self._creation.by_topic(topic_streams, start, key_decoder, value_decoder)
         self._create(choice)
@@ -259,7 +259,8 @@ class ConsumerConnector:
         offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Commit the positions of the streams, or exactly *offsets* (those of the next messages to read).
+        """Commit the positions of the streams, or exactly *offsets*: the offset of the next message to read
+        in each partition.
 
         Without *offsets*, the message that a loop has got last is committed too, unless another thread runs
         that loop. Raises CommitError if some partitions were not committed, for instance because another
@@ -281,8 +282,9 @@ class ConsumerConnector:
         """Commit as :meth:`commit_offsets` does, without waiting, and then call ``callback(offsets, error)``.
 
         *error* is None, or what ``commit_offsets`` would raise. Commits are made in the order of the calls,
-        and before those of later calls of ``commit_offsets``. One thread calls all callbacks; ``close`` waits
-        for them. Without *callback*, a failure is logged. Waits only if 1,000 commits are waiting already.
+        and before the commits of later calls of ``commit_offsets``. One thread calls all callbacks; ``close``
+        waits for them. Without *callback*, a failure is logged. Waits only if 1,000 commits are waiting
+        already.
         """
         self._control.check_commits()
         positions = None if offsets is None else argument_checks.positions(offsets, "offsets")

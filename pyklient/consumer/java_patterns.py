@@ -147,7 +147,7 @@ class _Parser:
         return node
 
     def _contents(self) -> Node:
-        """Return what is in the group that has just begun, and read the ``)`` at its end."""
+        """Return the contents of the group that has just begun, and read the ``)`` at its end."""
         before = self._ignore_case
         self._deeper()
         node = self._alternatives()

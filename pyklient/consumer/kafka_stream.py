@@ -51,8 +51,8 @@ class KafkaStream:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """The topics of the stream. For a topic filter, the topics of which this connector owns partitions
-        now."""
+        """The topics of the stream. If a topic filter selects them, only the topics of which this connector
+        owns partitions now."""
         return self._core.topics
 
     def __reduce__(self) -> NoReturn:
@@ -141,7 +141,7 @@ class KafkaStream:
         return self._control.position(self._core, partition, timeout)
 
     def committed(self, partition: TopicPartition, timeout: float | None = None) -> OffsetAndMetadata | None:
-        """Return what the group has committed for *partition*, or None. This asks the group coordinator.
+        """Ask the group coordinator for the committed offset of *partition*. Return None if there is none.
 
         Raises ConfigurationError without a group, PartitionNotAssignedError if this stream does not read
         *partition* now, and KafkaTimeoutError after *timeout* seconds (None: ``default_api_timeout_ms``).

@@ -49,7 +49,7 @@ class LookedUp(NamedTuple):
 class PartlyCommitted(OffsetAndMetadata):
     """A committed offset that only one of the group's two offset stores has.
 
-    Reading begins at this offset. It is committed again, to both stores, also if no message is read.
+    Reading begins at this offset. The offset is committed again, to both stores, even if no message is read.
     """
 
     __slots__ = ()
@@ -132,8 +132,8 @@ class OwnedPartition:
 class Assignment:
     """The partitions that the client owns under one identity.
 
-    An Assignment is replaced as a whole, so that another thread that reads it once sees an identity and the
-    partitions that belong to that identity.
+    An Assignment is replaced as a whole. So a thread that reads it once gets an identity together with the
+    partitions of that identity.
     """
 
     __slots__ = ("identity", "partitions")
@@ -180,7 +180,7 @@ class Ownership:
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Mark this thread, in a ``with`` block, as the one that changes the assignment.
+        """Mark this thread, in a ``with`` block, as the thread that changes the assignment.
 
         Code in the block must not wait for the change, because it would wait for ever.
         """

@@ -129,7 +129,7 @@ class _Steps:
         return number
 
     def _make_choice(self, number: int, steps: list[int]) -> None:
-        """Make step *number* a choice between *steps*, of which it tries only those that can read the next
+        """Make step *number* a choice between *steps*. The choice tries only the steps that can read the next
         character.
 
         Steps that read the same single character become one step, and the choice between them is made after

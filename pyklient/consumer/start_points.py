@@ -25,7 +25,8 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 def start_point(value: Any, name: str) -> StartPoint:
-    """Return *value* if it is a start point. Otherwise raise an error that says what *name* takes."""
+    """Return *value* if it is a start point. Otherwise raise an error, which says what the argument *name*
+    accepts."""
     if isinstance(value, datetime):
         if value.tzinfo is None:
             raise ConfigurationError(

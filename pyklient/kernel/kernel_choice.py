@@ -1,4 +1,4 @@
-"""Chooses the kernel: the compiled one if it can be loaded, or else the one in Python.
+"""Chooses the kernel: the compiled kernel if it can be loaded, or else the Python kernel.
 
 ``name`` is the name of the kernel in use. ``file`` is the file of the compiled kernel, empty for the Python
 kernel. ``not_compiled`` is the reason why the compiled kernel is not used. The environment variable

@@ -67,8 +67,8 @@ class ConsumerCounts:
             self._gone.errors = add_errors([self._gone.errors, counts.errors])
 
     def total(self, now: float) -> tuple[Throughput, Throughput, dict[str, int]]:
-        """Return what was consumed and fetched from all partitions until the time *now*, and the number of
-        each error."""
+        """Return the counts of all partitions together at the time *now*: consumed, fetched, and the number
+        of each error."""
         every = [*self._partitions.values(), self._gone]
         return (
             Throughput.sum(each.consumed.snapshot(now) for each in every),
@@ -126,7 +126,7 @@ class CommitCounts:
         self.failed += failed
 
     def plus(self, other: "CommitCounts") -> CommitMetrics:
-        """Return the sum of these counts and those of *other*."""
+        """Return the sum of these counts and the counts of *other*."""
         return CommitMetrics(
             commits=self.commits + other.commits,
             offsets=self.offsets + other.offsets,

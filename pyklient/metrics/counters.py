@@ -130,8 +130,8 @@ def _start_of_window(marks: tuple[_Mark, ...], began: float, total: _Mark) -> _M
 class DurationHistogram:
     """A fixed number of buckets that count durations. A quantile is off by 6 % at most.
 
-    The quantiles are those of the last 30 to 60 seconds: one set of buckets is filled for 30 seconds, and the
-    set before it is kept as long.
+    The quantiles are those of the last 30 to 60 seconds: a set of buckets is filled for 30 seconds, and then
+    kept for another 30 seconds.
     """
 
     __slots__ = ("_before", "_buckets", "_ends", "_max", "_max_before", "count", "total")

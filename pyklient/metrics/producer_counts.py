@@ -26,7 +26,7 @@ class _Partition:
         self.errors: dict[str, int] = {}
 
     def snapshot(self, now: float) -> ProducedPartition:
-        """Return what is counted at the time *now*."""
+        """Return the counts at the time *now*."""
         return ProducedPartition(
             delivered=self.delivered.snapshot(now),
             failed_records=self.failed_records,

@@ -112,8 +112,8 @@ class ProducedPartition:
     """The numbers of records and batches that a producer has sent to one partition."""
 
     delivered: Throughput = field(default_factory=Throughput)
-    """The records that the broker has confirmed (with ``acks=0``: that were sent), and their batches as they
-    were sent, that is compressed and with their headers."""
+    """The records that the broker has confirmed, or with ``acks=0`` the records that were sent. Their bytes
+    are those of the batches as they were sent: compressed, and with their headers."""
     failed_records: int = 0
     """The number of records that were not delivered."""
     retried_batches: int = 0
@@ -156,8 +156,8 @@ class ProducerMetrics:
     delivery_time: Durations
     """The time from the first record of a batch until the batch is confirmed."""
     partitions: Mapping[TopicPartition, ProducedPartition]
-    """The partitions to which records were sent. Of more than 10,000, those of topics that were idle for
-    ``metadata_max_idle_ms`` are left out."""
+    """The partitions to which records were sent. If there are more than 10,000, partitions of topics that
+    were idle for ``metadata_max_idle_ms`` are left out."""
     brokers: Mapping[int, BrokerMetrics]
     """The traffic with each broker, by node id. Bootstrap servers have negative numbers."""
 
@@ -243,8 +243,8 @@ class ConsumerMetrics:
     rebalances: RebalanceMetrics
     commits: CommitMetrics
     partitions: Mapping[TopicPartition, ConsumedPartition]
-    """The partitions that are or were assigned. Of more than 10,000 that are not assigned any more, some are
-    left out."""
+    """The partitions that are or were assigned. If more than 10,000 of them are not assigned any more, some
+    are left out."""
     brokers: Mapping[int, BrokerMetrics]
     """The traffic with each broker, by node id. Bootstrap servers have negative numbers."""
 

@@ -25,8 +25,8 @@ class DialoguePlayer:
         return self._client.play(while_worthwhile(dialogue, self.in_vain), timeout)
 
     def in_vain(self) -> KafkaError | None:
-        """Return the error because of which a request cannot succeed any more. Return None if it may
-        succeed."""
+        """Return an error if no request can succeed any more, because the client closes and no broker can be
+        reached. Otherwise return None."""
         return self._client.unreachable() if self.closing else None
 
     def check_open(self) -> None:

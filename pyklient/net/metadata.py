@@ -85,7 +85,7 @@ class Metadata:
 
     def topic_errors(self, topics: Iterable[str]) -> dict[str, BrokerError]:
         """Return an error for each of *topics* that the brokers do not let this client use, for instance
-        because it is not authorized.
+        because the client is not authorized.
 
         A failure of the broker itself (UNKNOWN_SERVER_ERROR) does not count, because it may soon be over.
         """
@@ -161,8 +161,7 @@ class MetadataHolder:
         self._version = _Version(self.current)
 
     def update(self, response: MetadataResponse, *, all_topics: bool) -> Metadata:
-        """Replace the current Metadata by the one that follows from *response*, and return the new
-        Metadata."""
+        """Update the current Metadata with *response*, and return the new Metadata."""
         return self._replace(lambda before: before.updated(response, all_topics=all_topics))
 
     def forget(self, topics: Collection[str]) -> None:

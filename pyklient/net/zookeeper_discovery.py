@@ -37,7 +37,8 @@ class RegisteredCluster:
 
 
 def read_cluster(security_protocol: str) -> RegistryDialogue[RegisteredCluster]:
-    """Return what ZooKeeper knows of the cluster, and watch all of it for changes.
+    """Return the brokers, the controller and the cluster id that are in ZooKeeper, and watch their nodes for
+    changes.
 
     A broker is unusable if it has no address for *security_protocol*, or if its node cannot be understood.
     """
@@ -177,7 +178,7 @@ class ZooKeeperDiscovery:
         return self._cluster is not None and bool(self._cluster.brokers)
 
     def _is_due(self) -> bool:
-        """Return True if the brokers must be read again, and if that is worth the wait for a session."""
+        """Return True if the brokers must be read again, unless that is not worth the wait for a session."""
         if self._knowledge is _Knowledge.CURRENT:
             return False
         if self.session.session_id is not None:

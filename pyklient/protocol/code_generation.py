@@ -112,7 +112,7 @@ class FunctionSource:
 
     @property
     def depth(self) -> int:
-        """The number of structures around the one whose code is being generated."""
+        """The number of structures that contain the structure whose code is being generated."""
         return len(self._inside)
 
     def must_call(self, cls: type[Struct]) -> bool:

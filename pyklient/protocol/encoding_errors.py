@@ -1,4 +1,4 @@
-"""Finds the field because of which a message cannot be encoded."""
+"""Finds the field that makes it impossible to encode a message."""
 
 import reprlib
 import struct

@@ -74,7 +74,7 @@ def parse_broker(broker_id: int, content: bytes) -> BrokerNode:
 
 
 def broker_content(broker: BrokerNode) -> bytes:
-    """Return what a broker writes into its node, in the version that ``broker.version`` says.
+    """Return the content of a broker's node, in the version that ``broker.version`` says.
 
     Versions 0 and 1 have only the address for PLAINTEXT. Later versions have a list of all addresses, and
     also that one address beside the list, for old clients.

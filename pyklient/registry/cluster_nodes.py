@@ -28,12 +28,13 @@ def parse_controller(content: bytes) -> int:
 
 
 def controller_content(broker_id: int, timestamp_ms: int) -> bytes:
-    """Return what the broker that becomes the controller writes into the controller's node in ZooKeeper."""
+    """Return the content of the controller's node, which the broker that becomes the controller writes."""
     return json_content(version=1, brokerid=broker_id, timestamp=str(timestamp_ms))
 
 
 def parse_controller_epoch(content: bytes) -> int:
-    """Parse the node that counts the controllers. Return how many controllers the cluster has had.
+    """Return the number of controllers that the cluster has had, from *content*, the content of the node that
+    counts them.
 
     Raises NodeContentError if the content is not a number.
     """
@@ -47,7 +48,7 @@ def parse_cluster_id(content: bytes) -> str:
 
 
 def cluster_id_content(cluster_id: str) -> bytes:
-    """Return what the first broker of a cluster writes into the node with the id of the cluster.
+    """Return the content of the node with the id of the cluster, which the first broker writes.
 
     The version in the node is text, as Kafka writes it.
     """

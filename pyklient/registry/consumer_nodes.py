@@ -78,7 +78,7 @@ def parse_consumer(group_id: str, consumer_id: str, content: bytes) -> ConsumerN
 
 
 def consumer_content(consumer: ConsumerNode) -> bytes:
-    """Return what a member writes into its node, as the Scala consumer of Kafka 0.8 and later does."""
+    """Return the content of a member's node, as the Scala consumer of Kafka 0.8 and later writes it."""
     escaped = ",".join(f"{_scala_text(key)}:{count}" for key, count in consumer.subscription.items())
     return (
         f'{{"version":1,"subscription":{{{escaped}}},"pattern":"{consumer.pattern}",'
@@ -103,7 +103,7 @@ def parse_offset(path: str, content: bytes) -> int:
 
 
 def offset_content(offset: int) -> bytes:
-    """Return what a consumer writes to commit *offset*."""
+    """Return the content of the node with the committed offset *offset*."""
     return str(offset).encode()
 
 

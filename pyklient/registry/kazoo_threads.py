@@ -75,7 +75,7 @@ class KazooThreads(SequentialThreadingHandler):
 
     @property
     def alive(self) -> bool:
-        """True while the newest thread runs, which is the one that has the connection. False before the
+        """True while the newest thread runs, which is the thread that has the connection. False before the
         start."""
         return bool(self._started) and self._started[-1].is_alive()
 

@@ -61,8 +61,8 @@ class Read:
     """Read the node at *path*; the dialogue is resumed with a Node, or None if there is no node.
 
     With *watch*, the client is told when the node is written or deleted next, or created if there is none
-    yet. If *may_come* is false, a node that does not exist is not watched. That is for nodes whose names come
-    only once, such as those of members: each of these watches would stay until the session ends.
+    yet. If *may_come* is false, a node that does not exist is not watched. This is for nodes that will never
+    exist again, such as the node of a member that has left: its watch would stay until the session ends.
     """
 
     path: str

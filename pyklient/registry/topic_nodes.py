@@ -62,7 +62,7 @@ def parse_topic(topic: str, content: bytes) -> TopicNode:
 
 
 def topic_content(topic: TopicNode) -> bytes:
-    """Return what Kafka writes into the node of a topic, in the version that ``topic.version`` says."""
+    """Return the content of the node of a topic, as Kafka writes it in the version ``topic.version``."""
     values: dict[str, object] = {"version": topic.version, "partitions": _lists(topic.replicas)}
     if topic.version >= 2:
         values["adding_replicas"] = _lists(topic.adding_replicas)
@@ -85,7 +85,7 @@ def parse_partition_state(topic: str, partition: int, content: bytes) -> Partiti
 
 
 def partition_state_content(state: PartitionState) -> bytes:
-    """Return what Kafka writes into the state node of a partition."""
+    """Return the content of the node with the state of a partition, as Kafka writes it."""
     return json_content(
         controller_epoch=state.controller_epoch,
         leader=state.leader,
@@ -102,7 +102,7 @@ def parse_topic_config(topic: str, content: bytes) -> dict[str, str]:
 
 
 def topic_config_content(config: Mapping[str, str]) -> bytes:
-    """Return what Kafka writes into the node with the settings of a topic."""
+    """Return the content of the node with the settings of a topic, as Kafka writes it."""
     return json_content(version=1, config=dict(config))
 
 

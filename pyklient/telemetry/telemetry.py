@@ -144,7 +144,7 @@ class Telemetry:
 def _count(
     histogram: metrics.Histogram, began: float, attributes: dict[str, Any], error: BaseException | None
 ) -> None:
-    """Record how long an operation took, with those of its *attributes* that have few values."""
+    """Record the duration of an operation, with the *attributes* that have few different values."""
     few = (SYSTEM, OPERATION, OPERATION_TYPE, DESTINATION, PARTITION, CONSUMER_GROUP)
     counted = {name: attributes[name] for name in few if name in attributes}
     if error is not None:

@@ -156,7 +156,7 @@ class Cursor:
         self.wake_fetcher()
 
     def wake_fetcher(self) -> None:
-        """Let a fetcher that waits for budget find out whether it may fetch this partition."""
+        """Wake a fetcher that waits for budget, so that it checks if it may fetch this partition."""
         if (on_decoded := self.on_decoded) is not None:
             self.on_decoded = None
             on_decoded()
@@ -207,7 +207,7 @@ class FetchedBatches:
 
 
 class FetchFailure:
-    """The error because of which a cursor cannot be fetched from ``position`` on.
+    """An error that prevents fetching of a cursor from ``position`` on.
 
     A loop raises the error when it reaches that position. ``position`` is None if the offset to begin at is
     not known yet.

@@ -394,7 +394,8 @@ def _log_reset(cursor: Cursor, error: KafkaError) -> None:
 
 
 def _readable_to(data: "FetchResponse.FetchableTopicResponse.PartitionData", isolation_level: str) -> int:
-    """Return the offset up to which a partition can be read, from *data*, its part of a response."""
+    """Return the offset up to which a partition can be read. *data* is the part of a response about this
+    partition."""
     stable = data.last_stable_offset
     return stable if isolation_level == "read_committed" and stable >= 0 else data.high_watermark
 

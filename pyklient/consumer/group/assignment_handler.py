@@ -190,8 +190,8 @@ class AssignmentHandler:
         self._fetchers.watch(topics)
 
     def set_topic_errors(self, errors: Mapping[str, KafkaError]) -> None:
-        """Make loops raise the error that *errors* has for their topic: the brokers do not allow these
-        topics.
+        """Make the loops over a topic in *errors* raise its error, because the brokers do not allow the
+        topic.
 
         Loops over other topics continue.
         """

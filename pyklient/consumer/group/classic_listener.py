@@ -11,7 +11,7 @@ from pyklient.topic_partition import TopicPartition
 __all__ = ["RebalanceListener", "check_listener", "is_classic", "listeners_of"]
 
 RebalanceListener: TypeAlias = ConsumerRebalanceListener | ClassicRebalanceListener
-"""An object of which a connector calls methods during a rebalance."""
+"""An object whose methods a connector calls during a rebalance."""
 
 
 def is_classic(listener: object) -> bool:
@@ -35,8 +35,8 @@ def check_listener(listener: RebalanceListener) -> RebalanceListener:
 def listeners_of(
     listener: RebalanceListener | None, ownership: Ownership, choice: StreamChoice
 ) -> Sequence[ConsumerRebalanceListener]:
-    """Return the listeners to call for *listener*: itself, and an adapter for its classic methods, if it has
-    them."""
+    """Return the listeners to call for *listener*: the listener itself, and an adapter if it has the classic
+    methods."""
     found = [listener] if isinstance(listener, ConsumerRebalanceListener) else []
     if listener is not None and is_classic(listener):
         found.append(ClassicListenerAdapter(cast(ClassicRebalanceListener, listener), ownership, choice))

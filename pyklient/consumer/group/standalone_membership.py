@@ -111,8 +111,8 @@ class StandaloneMembership:
                 log.info("cannot begin to read new partitions yet: %s", error)
 
     def _look(self) -> None:
-        """Assign partitions that were added to the topics, and revoke those of topics that are no longer
-        subscribed."""
+        """Assign partitions that were added to the topics, and revoke the partitions of topics that are no
+        longer subscribed."""
         selection, metadata, before = self._selection, self._client.metadata, self._read
         topics = selection.update(metadata)
         self._handler.set_topic_errors(metadata.topic_errors(topics))

@@ -44,7 +44,7 @@ class Subscription:
         return self.topic_filter.allows(topic)
 
     def stream_count(self, topic: str) -> int:
-        """Return how many streams read *topic*, provided that *topic* is to be read."""
+        """Return the number of streams that read *topic*, which must be one of the topics to read."""
         return self.named.get(topic, 0) if self.topic_filter is None else self.shared_streams
 
     def topics(self, metadata: Metadata) -> frozenset[str]:

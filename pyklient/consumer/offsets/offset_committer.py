@@ -295,8 +295,8 @@ class OffsetCommitter:
         """Wait for the assignment that follows *assignment*.
 
         Return the partitions in *rejected* that can be committed under the next assignment. Return no
-        partitions if *deadline* passes before the next assignment, or if all of them are lost: the next
-        assignment may begin only after a rebalance listener that waits for this commit.
+        partitions if *deadline* passes before the next assignment, or as soon as all of them are lost. The
+        next assignment may begin only after a rebalance listener that waits for this commit.
         """
         again = [each for each, why in rejected.items() if why.outdated]
         if not again or self._ownership.changes_here() or assignment.identity == NOBODY:

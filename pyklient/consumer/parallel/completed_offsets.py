@@ -20,7 +20,8 @@ _MOST_OFFSETS: Final = 1 << 62
 
 
 def encode(first: int, completed: Sequence[range]) -> str:
-    """Return the text for the offsets *completed*, in ascending order, of which none is less than *first*.
+    """Return the text that describes the offsets *completed*. They are in ascending order, and none is less
+    than *first*.
 
     The text is empty if no offset is completed. If the text would be too long, it names only the offsets that
     are nearest to *first*.
@@ -51,7 +52,8 @@ def decode(first: int, text: str) -> list[range]:
 
 
 def fits(span: int, gaps: int) -> bool:
-    """Return True if the text will be short enough, whichever of the next *span* offsets are completed.
+    """Return True if :func:`encode` makes a text that is short enough, whichever of the next *span* offsets
+    are completed.
 
     *gaps* is the largest possible number of runs that are not completed.
     """

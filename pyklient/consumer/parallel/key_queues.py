@@ -41,7 +41,8 @@ class Task:
 
 
 class KeyQueues:
-    """Gives messages to workers: messages of one key one after another, those of other keys at the same time.
+    """Gives messages to workers: messages of one key one after another, messages of different keys at the
+    same time.
 
     With the order ``partition``, a partition counts as one key. A message without a key waits for no other
     message, unless the order is ``partition``. *lock* is the lock of the stream, and *finished* a condition

@@ -26,8 +26,9 @@ class ParallelConsumer:
     """Calls a handler for each message of some topics, in several threads or processes at the same time.
 
     ``ConsumerConnector.parallel`` makes it. Messages of one partition with the same key are handled one after
-    another, in their order. A message is done when its handler has returned. Commits name the first message
-    that is not done, and list later ones that are done, so that those are not handed out again.
+    another, in their order. A message is done when its handler has returned. A commit names the first message
+    that is not done, and lists the later messages that are done, so that a message that is done is not handed
+    out again.
     """
 
     def __init__(

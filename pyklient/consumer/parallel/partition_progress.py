@@ -38,7 +38,7 @@ class PartitionProgress:
         self._remembered = deque(remembered)
 
     def begin(self, messages: Iterable[Message]) -> Iterator[Message]:
-        """Yield those of *messages* that are to be handled, and count them as in hand.
+        """Yield the *messages* that are to be handled, and count them as in hand.
 
         Messages that are known to be completed are left out.
         """

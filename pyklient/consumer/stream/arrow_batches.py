@@ -1,7 +1,7 @@
 """Makes Arrow RecordBatches of columns, without copying. Only this module imports pyarrow, when it is needed.
 
 The schema is that of Spark's Kafka source: key, value, topic, partition, offset, timestamp (in microseconds,
-UTC) and timestampType; headers on request.
+UTC) and timestampType. A column headers is added on request.
 """
 
 from collections.abc import Iterable

@@ -101,7 +101,7 @@ class FetchQueue:
         return found
 
     def raise_failure(self, cursor: Cursor) -> None:
-        """Raise the error because of which *cursor* cannot be fetched, if there is one. The lock must be
+        """Raise the error that prevents fetching of *cursor*, if there is such an error. The lock must be
         held."""
         for item in (*self.items, *self._set_aside.get(cursor.partition, ())):
             if isinstance(item, FetchFailure) and item.cursor is cursor:

@@ -32,7 +32,8 @@ class InHand:
             self._parts.append((fetched, before))
 
     def note_batch(self, cursor: Cursor, offset: int) -> None:
-        """Record that the batch in hand begins at *offset* in its partition, unless it began before that."""
+        """Record that the batch in hand begins at *offset* in the partition of *cursor*, unless an earlier
+        offset is recorded already."""
         self.batch.setdefault(cursor.partition, (cursor, offset))
 
     def unread(self, fetched: FetchedBatches, offset: int) -> FetchedBatches:

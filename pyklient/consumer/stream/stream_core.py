@@ -55,7 +55,8 @@ class StreamCore:
         self.topic_filter = topics if isinstance(topics, TopicFilter) else None
         """The filter that selects the topics; None if they are named."""
         self.topics: tuple[str, ...] = () if isinstance(topics, TopicFilter) else tuple(topics)
-        """The topics that are read. For a filter, those of which the client has partitions now."""
+        """The topics that the stream reads. If a filter selects them, only the topics of which the client has
+        partitions now."""
         self.name = ", ".join(self.topics) if self.topic_filter is None else repr(self.topic_filter)
         self._decoding = decoding
         self._timeout = timeout
@@ -166,7 +167,7 @@ class StreamCore:
     def position(self, partition: TopicPartition) -> int | None:
         """Return the position of *partition*, including messages in hand. Return None if it is not known yet.
 
-        Raises the error because of which the offset to begin at cannot be found.
+        Raises an error if the offset to begin at cannot be found.
         """
         with self._lock:
             cursor = self.queue.cursor(partition)
@@ -228,8 +229,8 @@ class StreamCore:
         )
 
     def wait_until_asked(self, left: Callable[[], float]) -> bool:
-        """Wait until a loop in another thread asks for its next message, so that it has nothing of a revoked
-        partition in hand any more.
+        """Wait until a loop in another thread asks for its next message, so that the loop has no message of a
+        revoked partition in hand any more.
 
         *left* returns how many seconds remain. Return True if the loop has asked in time.
         """

@@ -151,7 +151,8 @@ class Delivery:
         return hash((self._batch.topic, self._batch.partition, self._index))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return what pickle needs to restore this delivery. Raises TypeError until the record is done."""
+        """Return the function and the arguments by which pickle restores this delivery. Raises TypeError
+        until the record is done."""
         batch, index = self._batch, self._index
         return restore_delivery, (
             batch.topic,

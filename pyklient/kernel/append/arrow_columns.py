@@ -13,8 +13,7 @@ from pyklient.protocol.records.layout import Buffer
 __all__ = ["AT_ONCE", "Cells", "HeaderLists", "Numbers"]
 
 AT_ONCE: Final = 1 << 20
-"""The number of bytes of records after which a call that appends rows returns, so that other threads can
-run."""
+"""A call that appends rows returns after this number of bytes of records, so that other threads can run."""
 
 
 class Cells(NamedTuple):

@@ -12,8 +12,8 @@ from pyklient.kernel.append.delivery_reports import DeliveryState, Tracker
 __all__ = ["BATCH_COST", "CALLBACK_COST", "LARGE_CAPACITY", "LEAST_CAPACITY", "OpenBatches", "capacity_for"]
 
 BATCH_COST: Final = 3584
-"""The memory charged for a batch in addition to its records, in bytes: for its objects in the kernel (1 KiB),
-for those that send it to the broker, and for those of its partition."""
+"""The memory charged for a batch in addition to its records, in bytes: for objects in the kernel (1 KiB), for
+objects that send the batch to the broker, and for objects of its partition."""
 
 CALLBACK_COST: Final = 400
 """The memory charged for a callback, in bytes: for the Delivery that it keeps alive, its entry in the batch,

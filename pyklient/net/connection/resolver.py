@@ -20,7 +20,7 @@ from pyklient.errors import KafkaTimeoutError
 __all__ = ["Address", "Resolver", "SlowLookupError", "resolve"]
 
 Address: TypeAlias = tuple[int, int, int, tuple[object, ...]]
-"""What is needed to connect a socket: its family, type and protocol, and the address."""
+"""The values that are needed to connect a socket: its family, type and protocol, and the address."""
 
 _MOST_THREADS: Final = 8
 _MOST_KNOWN: Final = 1_000

@@ -254,7 +254,7 @@ class TcpTransport:
 
 
 def _unsent(parts: Sequence[Buffer], sent: int) -> Sequence[Buffer]:
-    """Return what remains of *parts* when *sent* bytes have been sent, without a copy."""
+    """Return the bytes of *parts* that remain when *sent* bytes have been sent, without copying them."""
     if sent == sum(map(len, parts)):
         return ()
     for index, part in enumerate(parts):

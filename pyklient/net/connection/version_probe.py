@@ -92,8 +92,8 @@ class OldBrokers:
     """The versions of requests that old brokers (before Kafka 0.10) support, by the address of the broker.
     Safe to use from several threads.
 
-    A client stores them here, so that it probes each broker only once. When Kafka 0.9 gets ApiVersions, it
-    may drop requests of other clients, so it should get that request seldom.
+    A client stores these versions, so that it probes each broker only once. When Kafka 0.9 gets ApiVersions,
+    it may drop requests of other clients, so it should get that request seldom.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

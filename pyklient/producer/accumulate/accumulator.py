@@ -92,7 +92,7 @@ class RecordAccumulator:
         self._unfinished: dict[str, dict[int, dict[Batch, None]]] = {}
         """Batches that wait for results, by topic and partition, the oldest of a partition first."""
         self._extra_memory = 0
-        """The memory of the batch whose callbacks are running now, for records that they send."""
+        """The memory of the batch whose callbacks run now. A ``send`` in these callbacks may use it."""
         self._closed_by: KafkaError | None = None
 
     def append_slowly(

@@ -51,8 +51,9 @@ def as_partitioner(partitioner: Any) -> Partitioner | None:
 class StickyPartitioner:
     """Chooses the next partition for records without a key.
 
-    It draws two partitions at random and chooses the one with fewer unfinished batches. So a partition whose
-    broker is slow gets fewer records, as in KIP-794, and the other partitions get equally many.
+    It draws two partitions at random and chooses the partition that has fewer unfinished batches. So a
+    partition whose broker is slow gets fewer records, as in KIP-794, and the other partitions get equally
+    many.
     """
 
     def __init__(self, random_numbers: random.Random) -> None:

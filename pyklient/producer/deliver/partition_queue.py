@@ -70,8 +70,8 @@ class PartitionQueue(Timed):
         self.in_line = False
         """True while the queue is in the line of a BrokerQueue. The BrokerQueue sets it."""
         self.blocked_by: KafkaError | None = None
-        """The failure because of which no batch in the queue can be sent now. It is newer than the failures
-        of the batches."""
+        """The failure that prevents sending of the batches in the queue now. It is newer than the failures of
+        the batches."""
         self._sealer = sealer
         self._linger = sealer.linger
         self._limits = limits
@@ -87,11 +87,11 @@ class PartitionQueue(Timed):
         self._sealed = 0
         self._retry_at = 0.0
         self._gap: _Order | None = None
-        """The position of the first batch that failed permanently and was certainly not stored. None without
-        such a batch."""
+        """The position of the first batch that failed permanently and was certainly not stored. None if there
+        is no such batch."""
         self._doubt: _Order | None = None
-        """The position of the last batch that failed permanently and may have been stored. None without such
-        a batch."""
+        """The position of the last batch that failed permanently and may have been stored. None if there is
+        no such batch."""
         self._known = False
         """True if the broker has stored a batch with the current producer id and epoch."""
 

@@ -18,7 +18,7 @@ __all__ = ["TOO_LARGE", "Action", "RetryPolicy", "is_certainly_not_stored"]
 
 
 class Action(Enum):
-    """What to do with a batch after a response, or after a failure of its request."""
+    """The ways to treat a batch after a response, or after a failure of its request."""
 
     STORED = auto()
     """Report the batch as delivered."""
@@ -98,7 +98,7 @@ class RetryPolicy:
         self._backoff = backoff
 
     def after_error_code(self, batch: SealedBatch, code: int) -> Action:
-        """Return what to do with *batch*, for which the broker returned *code*."""
+        """Return the action for *batch*, for which the broker returned *code*."""
         if code in _STORED:
             return Action.STORED
         if code in TOO_LARGE:
@@ -111,7 +111,7 @@ class RetryPolicy:
         return Action.RETRY if error_facts(code).retriable and self._has_retries_left(batch) else Action.FAIL
 
     def after_failure(self, batch: SealedBatch, error: KafkaError) -> Action:
-        """Return what to do with *batch*, which got no response because of *error*."""
+        """Return the action for *batch*, which got no response because of *error*."""
         # A ClosedError comes from a connection that this client closed itself, because it was idle or its
         # session had expired. The next connection will do.
         may_pass = error.retriable or isinstance(error, ClosedError)

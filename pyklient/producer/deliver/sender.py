@@ -220,8 +220,8 @@ class Sender(SenderWork, Timed):
             self._timers.set(queue, next_check)
 
     def _route(self, queue: PartitionQueue) -> None:
-        """Add *queue*, which has a batch to send, to the line of its leader's BrokerQueue, or record what it
-        has to wait for."""
+        """Add *queue*, which has a batch to send, to the line of its leader's BrokerQueue. If that is not
+        possible yet, record what the queue waits for."""
         if self._waiting_for_leader:
             self._waiting_for_leader.discard(queue)
         if self._waiting_for_identity:

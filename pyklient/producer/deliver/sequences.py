@@ -49,7 +49,7 @@ class Sequences:
 
     @property
     def next_epoch(self) -> int:
-        """The epoch after the one in use. It may be greater than LAST_EPOCH."""
+        """The epoch after the current epoch. It may be greater than LAST_EPOCH."""
         return self._epoch + 1
 
     def restart(self) -> None:

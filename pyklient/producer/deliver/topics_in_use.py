@@ -32,8 +32,8 @@ class TopicsInUse:
     def forget_idle(self, known: Collection[str], busy: Collection[str]) -> set[str]:
         """Forget the topics that are idle, and return them.
 
-        A topic is idle if it is not *busy*, and was not used for ``metadata_max_idle_ms``. *known* are the
-        topics of which the producer has state.
+        A topic is idle if it is not *busy*, and was not used for ``metadata_max_idle_ms``. *known* has the
+        topics for which the producer keeps state.
         """
         now = time.monotonic()
         candidates = {*known, *self.last_used}.difference(busy)

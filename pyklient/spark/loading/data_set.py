@@ -90,7 +90,7 @@ class Staging:
 
     @property
     def name(self) -> str:
-        """The name of the directory, relative to that of the data set."""
+        """The name of the directory, relative to the directory of the data set."""
         return f"{_LOADING}/{self.number:012}-{self.token}"
 
 

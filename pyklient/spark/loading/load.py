@@ -39,7 +39,7 @@ _COMMITTER: Final = {
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
 _GLOB: Final = re.compile(r"[\\*?{}\[\]]")
-"""Matches the characters that are wildcards in a path that Spark reads, but not in a path that it writes."""
+"""Matches the characters that Spark regards as wildcards when it reads a path, but not when it writes one."""
 _FLAGS: Final = {re.ASCII: "a", re.IGNORECASE: "i", re.MULTILINE: "m", re.DOTALL: "s", re.VERBOSE: "x"}
 
 Topics: TypeAlias = str | Sequence[str] | re.Pattern[str]

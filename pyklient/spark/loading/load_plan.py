@@ -110,8 +110,8 @@ def _available(
 ) -> tuple[OffsetRange, str | None]:
     """Return the part of *wanted* that the partition still has, and a text that describes the missing part.
 
-    If *same_topic* is true, the topic is known to be the one that the last load read, and no record is loaded
-    a second time.
+    *same_topic* is true if the topic is known to be the topic that the last load has read, and not a new
+    topic of the same name. No record is then loaded a second time.
     """
     kept, problem = available(wanted, log)
     if wanted.start <= log.next:

@@ -194,7 +194,7 @@ class OffsetLookup:
         return {name: known[name].id for name in topics if name in known and known[name].id != ZERO_UUID}
 
     def existing(self, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
-        """Return those of *partitions* that exist."""
+        """Return the *partitions* that exist."""
         if not partitions:
             return set()
         return set(self.partitions(Subscription(partitions=tuple(sorted(partitions))), missing_ok=True))

@@ -197,8 +197,8 @@ class _ByLoad:
 
 
 class _Movements:
-    """The partitions that have moved, and between which members, so that no two partitions of a topic move in
-    opposite directions."""
+    """The moves of partitions between members so far. They are recorded so that no two partitions of a topic
+    move in opposite directions."""
 
     def __init__(self) -> None:
         self._pair_of: dict[TopicPartition, tuple[str, str]] = {}

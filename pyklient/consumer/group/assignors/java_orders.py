@@ -35,11 +35,11 @@ def hash_order(texts: Iterable[str]) -> list[str]:
 
 
 def computed_order(texts: Sequence[str]) -> list[str]:
-    """Return *texts*, each once, in the order in which a HashMap of Java returns them, if ``computeIfAbsent``
-    was called for them in the given order.
+    """Return the distinct *texts* in the order in which a HashMap of Java returns them, if
+    ``computeIfAbsent`` has added them in the given order.
 
-    Of two texts in one slot, the one that was added last then comes first, and each call enlarges the table
-    before it adds a text.
+    This method of Java puts a new text before the other texts in the same slot, and enlarges the table before
+    it adds the text.
     """
     last = _table_size(len(set(texts[:-1])), _SMALLEST_TABLE) - 1
     added = list(dict.fromkeys(texts))

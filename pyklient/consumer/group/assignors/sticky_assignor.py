@@ -117,8 +117,8 @@ def _had_last(member: Subscriber) -> LastAssignment:
 
 
 def _owns(member: Subscriber) -> LastAssignment:
-    """Return what *member* owns, and since which generation. The generation comes from its subscription, or
-    else from its user data."""
+    """Return the partitions that *member* owns, and their generation. The generation comes from the
+    subscription of the member, or else from its user data."""
     generation = member.generation
     if generation < 0 and member.user_data:
         try:

@@ -56,8 +56,8 @@ class ClassicMembership:
         """Subscribe, and return when the group has assigned the first partitions.
 
         The first request is made in the caller's thread, so that a wrong address raises an error soon. Raises
-        KafkaTimeoutError if the member cannot join in time. With the option ``zookeeper``, waits first for
-        members that ZooKeeper coordinates.
+        KafkaTimeoutError if the member cannot join in time. With the option ``zookeeper``, first waits until
+        the group has no members that ZooKeeper coordinates.
         """
         if (registry := self._client.registry) is not None:
             wait_for_members_in_zookeeper(

@@ -106,8 +106,11 @@ class Handover:
         return self._noticed
 
     def give_back(self) -> None:
-        """Give partitions back before the member joins again: all of them, or only those of topics that it
-        does not subscribe to any more, if the member may keep partitions meanwhile."""
+        """Give partitions back before the member joins again.
+
+        If the member may keep partitions meanwhile, give back only the partitions of topics to which it does
+        not subscribe any more. Otherwise give back all partitions.
+        """
         self.pending = None
         member = self._member
         if not (member.incremental and member.generation >= 0):

@@ -35,7 +35,7 @@ class Member:
     """The partitions that this member still owns when it joins. Empty if its assignors are not incremental,
     and after the group has removed the member."""
     last: LastAssignment = LastAssignment()
-    """What this member got last, also if it has lost it since."""
+    """The last assignment of this member, even if the member has lost these partitions since."""
     watched: Mapping[str, int] | None = None
     """The number of partitions of each topic at the time when this member assigned them as the leader. None
     if another member is the leader."""

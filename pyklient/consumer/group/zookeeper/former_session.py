@@ -23,13 +23,13 @@ class FormerSession:
         self._seen_since: float | None = None
 
     def seen(self) -> None:
-        """Note that another session has a node of the member's name. Raise RegistryError if it has had that
-        node for so long that it is no former session of the member."""
+        """Note that another session has a node with the member's name. Raise RegistryError if that session
+        lasts for so long that it cannot be a former session of the member."""
         now = time.monotonic()
         self._seen_since = self._seen_since or now
         if now - self._seen_since > self._longest:
             raise self._member.name_taken()
 
     def ended(self) -> None:
-        """Note that no other session has a node of the member's name."""
+        """Note that no other session has a node with the member's name."""
         self._seen_since = None

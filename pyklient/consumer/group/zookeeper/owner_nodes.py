@@ -84,7 +84,7 @@ def _create_owners(
 def _replace_own(
     member: ZooKeeperMember, existing: Mapping[TopicPartition, ThreadId]
 ) -> RegistryDialogue[dict[TopicPartition, str]]:
-    """Replace those of the owner nodes *existing* that belong to a former session of the same thread.
+    """Replace the owner nodes in *existing* that belong to a former session of the same thread.
 
     Return the owners of the other nodes in *existing*, by partition. The member will be told when one of
     these nodes is deleted.

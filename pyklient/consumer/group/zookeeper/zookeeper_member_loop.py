@@ -142,7 +142,7 @@ class ZooKeeperMemberLoop:
         return self._registry.play(dialogue, self._timeout, self.changed, per_answer=True)
 
     def _add(self) -> None:
-        """Create the node of the member. If a former session has such a node, wait for its end."""
+        """Create the node of the member. If a former session has the node, wait until that session ends."""
         member = self._member
         self._expired = False
         try:

@@ -53,7 +53,10 @@ class ZooKeeperMembership:
 
     def start(self, subscription: Subscription, handler: AssignmentHandler) -> None:
         """Subscribe, and return when the first rebalance has assigned partitions. Raise an error if that
-        fails. Waits first for members of the group that Kafka coordinates."""
+        fails.
+
+        Before that, wait until the group has no members that Kafka coordinates.
+        """
         wait_for_members_in_kafka(
             self._client, self._member.group_id, subscription, self._other_members_timeout
         )
