@@ -25,6 +25,8 @@ from pyklient.version import VERSION
 if TYPE_CHECKING:
     from pyklient.admin import Admin
     from pyklient.assignor import Assignor, LastAssignment, Subscriber
+    from pyklient.classic.callback_handler import CallbackHandler
+    from pyklient.classic.classic_producer import ClassicProducer
     from pyklient.classic.encoders import DefaultEncoder, StringEncoder
     from pyklient.classic.event_handler import EventHandler
     from pyklient.classic.keyed_message import KeyedMessage
@@ -112,6 +114,8 @@ __all__ = [
     "Subscriber",
     # the classic producer
     "ByteArrayPartitioner",
+    "CallbackHandler",
+    "ClassicProducer",
     "ClassicProducerConfig",
     "DefaultEncoder",
     "DefaultPartitioner",
@@ -175,6 +179,8 @@ __all__ = [
 _HOMES: Final = {
     "pyklient.admin": "Admin",
     "pyklient.assignor": "Assignor LastAssignment Subscriber",
+    "pyklient.classic.callback_handler": "CallbackHandler",
+    "pyklient.classic.classic_producer": "ClassicProducer",
     "pyklient.classic.encoders": "DefaultEncoder StringEncoder",
     "pyklient.classic.event_handler": "EventHandler",
     "pyklient.classic.keyed_message": "KeyedMessage",

@@ -1,0 +1,71 @@
+"""CallbackHandler: the hooks by which a program follows and changes what an asynchronous producer sends."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+__all__ = ["CallbackHandler"]
+
+
+class CallbackHandler:
+    """The base class of hooks. A program overrides the ones that it needs; the others change nothing.
+
+    An item is a QueueItem in the profile 0.7, and a KeyedMessage otherwise. For one item, the hooks are
+    called in this order: ``before_enqueue``, ``after_enqueue``, ``after_dequeuing_existing_data``,
+    ``before_sending_data``. While the producer closes, ``last_batch_before_close`` and ``close`` follow.
+
+    An exception of ``init`` or ``before_enqueue`` is raised to the caller. Exceptions of the other hooks are
+    logged, and the producer goes on. A synchronous producer has no queue and calls no hooks.
+    """
+
+    def init(self, properties: Mapping[str, str]) -> None:
+        """Prepare for the first item. *properties* are those of ``callback.handler.props``.
+
+        The thread that creates the producer calls this, once.
+        """
+        return
+
+    def before_enqueue(self, item: Any) -> Any:
+        """Return the item to put into the queue: *item* or another one, and not None.
+
+        The thread that calls ``send`` calls this for each item, before it looks for space in the queue.
+        """
+        return item
+
+    def after_enqueue(self, item: Any, added: bool) -> None:
+        """Note that *item* was put into the queue, or that the queue was full and *item* was not *added*.
+
+        The thread that calls ``send`` calls this, before ``send`` raises QueueFullError.
+        """
+        return
+
+    def after_dequeuing_existing_data(self, item: Any | None) -> Sequence[Any]:
+        """Return the items to append to the batch instead of *item*: none, one or several.
+
+        The send thread calls this for each item that it takes from the queue, and with None whenever the
+        queue has been empty until the time for a batch has passed.
+        """
+        return [] if item is None else [item]
+
+    def before_sending_data(self, items: Sequence[Any]) -> Sequence[Any]:
+        """Return the items to send instead of the batch *items*.
+
+        The default event handler calls this, on the send thread. An event handler of your own does not.
+        """
+        return items
+
+    def last_batch_before_close(self) -> Sequence[Any]:
+        """Return items to append to the last batch. The send thread calls this once, when the producer is
+        closed and the queue is empty."""
+        return []
+
+    def close(self) -> None:
+        """Give back what the hooks have opened. Called once, after all other hooks but ``on_dropped``."""
+        return
+
+    def on_dropped(self, items: Sequence[Any], error: BaseException) -> None:
+        """Note that the producer gave up *items* because of *error*, which nobody else gets.
+
+        Kafka's producers have no such hook: they only write to the log, as this producer does too. Items for
+        which ``send`` raised an error are not among them.
+        """
+        return

@@ -1,0 +1,177 @@
+"""ClassicProducer: the producer of Kafka 0.7 to 0.10, with its queue, handlers and hooks."""
+
+import logging
+import os
+import time
+import warnings
+import weakref
+from types import TracebackType
+from typing import Any, Final, NoReturn, Self
+
+from pyklient import argument_checks
+from pyklient.at_exit import call_at_exit
+from pyklient.classic.callback_handler import CallbackHandler
+from pyklient.classic.dropped_items import DroppedItems
+from pyklient.classic.event_handler import EventHandler
+from pyklient.classic.keyed_message import KeyedMessage
+from pyklient.classic.producer_config import ClassicProducerConfig
+from pyklient.classic.producer_send_thread import ProducerSendThread
+from pyklient.classic.sending import AsyncSending, Sending, SyncSending
+from pyklient.errors import KafkaError
+
+__all__ = ["ClassicProducer"]
+
+log = logging.getLogger("pyklient.producer")
+
+_CLOSE_TIMEOUT: Final = 120.0
+"""The seconds for which ``close`` waits if the caller names no time-out."""
+_UNWIND_TIMEOUT: Final = 10.0
+"""The seconds for which queued messages may be sent when an exception leaves a ``with`` block, or when the
+program ends."""
+
+
+class ClassicProducer:
+    """The producer of Kafka 0.7 to 0.10, as the documents of these versions describe it.
+
+    With ``producer.type=sync``, ``send``
+    returns when the brokers have answered. With ``async``, it puts the messages into a queue; a thread sends
+    them in batches, and gives up what cannot be sent: it logs that, counts it in ``dropped_count``, and
+    calls ``CallbackHandler.on_dropped``.
+
+    The *event_handler* sends the batches. The hooks of a *callback_handler* follow and change what an
+    asynchronous producer sends. Several threads may share one producer.
+    """
+
+    def __init__(
+        self,
+        config: ClassicProducerConfig,
+        *,
+        callback_handler: CallbackHandler | None = None,
+        event_handler: EventHandler,
+    ) -> None:
+        self._config = config
+        self._dropped = DroppedItems(callback_handler)
+        event_handler.init(config.event_handler_props)
+        self._sending: Sending
+        if config.producer_type == "async":
+            if callback_handler is not None:
+                callback_handler.init(config.callback_handler_props)
+            self._sending = AsyncSending(config, event_handler, callback_handler, self._dropped)
+        else:
+            if callback_handler is not None:
+                log.warning("a synchronous producer has no queue, so it does not call the callback handler")
+            self._sending = SyncSending(event_handler)
+        self._closed = False
+        _producers.add(self)
+        call_at_exit(_close_all)
+
+    @property
+    def dropped_count(self) -> int:
+        """The number of messages that were in the queue and were then given up. Each is in the log, too."""
+        return self._dropped.count
+
+    def send(self, *messages: Any) -> None:
+        """Send *messages*: KeyedMessages, or ProducerData in the profile 0.7.
+
+        A synchronous producer raises the error of its event handler, such as FailedToSendMessageError. An
+        asynchronous producer only puts the messages into its queue, one after the other. While the queue is
+        full it waits as long as the properties say, and then raises QueueFullError; the messages before that
+        one are queued, and those after it are not tried.
+
+        Raises TypeError for anything that is not a message, ProducerClosedError after ``close``
+        (QueueClosedError in the profile 0.7, if the producer is asynchronous), and ForkError in the child of
+        a fork.
+        """
+        for message in messages:
+            if not isinstance(message, KeyedMessage):
+                raise TypeError(f"send takes KeyedMessages, not {type(message).__name__}")
+        self._sending.send(messages)
+
+    def close(self, timeout: float | None = None) -> None:
+        """Send what is queued, and end the thread and the connections. Further calls do nothing.
+
+        The event handler is closed after the last batch, and the callback handler after that. After
+        *timeout* seconds (None: after two minutes), the messages that are still queued are dropped, which is
+        logged, and KafkaTimeoutError is raised.
+        """
+        seconds = _CLOSE_TIMEOUT if timeout is None else argument_checks.seconds(timeout, "timeout")
+        self._closed = True
+        _producers.discard(self)
+        self._sending.begin_close()
+        self._sending.finish(time.monotonic() + seconds)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.close()
+            return
+        try:
+            self.close(_UNWIND_TIMEOUT)
+        except KafkaError as failure:
+            log.warning(
+                "after the exception %r, the producer could not be closed properly: %s", error, failure
+            )
+
+    def __repr__(self) -> str:
+        state = ", closed" if self._closed else ""
+        return f"<ClassicProducer {self._config.profile} {self._config.producer_type}{state}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a ClassicProducer cannot be pickled: it holds connections and threads. Create it where it is "
+            "used, for example once in each process, from the same properties"
+        )
+
+    def __del__(self) -> None:
+        if getattr(self, "_closed", True):
+            return
+        self._closed = True
+        # The garbage collector may run in any thread, with any lock held: so do not wait.
+        thread = self._sending.begin_close()
+        if thread is not None:
+            _ending.add(thread)
+        warnings.warn(f"{self!r} was never closed", ResourceWarning, source=self, stacklevel=2)
+
+    def _abandon(self) -> None:
+        """Make every call raise ForkError, because this is a child process after a fork."""
+        self._closed = True
+        self._sending.abandon()
+
+
+_producers: "weakref.WeakSet[ClassicProducer]" = weakref.WeakSet()
+_ending: "weakref.WeakSet[ProducerSendThread]" = weakref.WeakSet()
+"""The threads of the producers that users have dropped. A thread is in this set until it ends."""
+
+
+def _abandon_all() -> None:
+    for producer in list(_producers):
+        producer._abandon()
+    _producers.clear()
+    _ending.clear()
+
+
+def _close_all() -> None:
+    """Send the messages of producers that were not closed, or were dropped, at the end of the program.
+
+    The warnings come last, because the first warning raises an exception if warnings are errors.
+    """
+    left_open = {producer: repr(producer) for producer in list(_producers)}
+    deadline = time.monotonic() + _UNWIND_TIMEOUT
+    for producer in left_open:
+        producer._sending.begin_close()
+    for producer, name in left_open.items():
+        try:
+            producer.close(max(0.0, deadline - time.monotonic()))
+        except Exception as error:
+            log.warning("at the end of the program, %s could not be closed properly: %s", name, error)
+    for thread in list(_ending):
+        thread.join(deadline - time.monotonic())
+    for producer, name in left_open.items():
+        warnings.warn(f"{name} was never closed", ResourceWarning, source=producer, stacklevel=1)
+
+
+os.register_at_fork(after_in_child=_abandon_all)

@@ -1,0 +1,178 @@
+"""The bounded queue of a classic producer, between the threads that call ``send`` and the send thread.
+
+Any number of threads put events into the queue. One thread, the send thread, drains it: it removes many
+events with one call, and is woken only when there are enough of them, so that an event costs little.
+"""
+
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from typing import Final, Generic, TypeVar
+
+from pyklient.classic.locks import new_queue_lock
+
+__all__ = ["EventQueue"]
+
+_Event = TypeVar("_Event")
+
+_NEVER: Final = float("inf")
+_GRACE: Final = 0.1
+"""The seconds for which a put without a time-out waits for a send thread that has been woken and has not run
+yet. Such a thread only waits for the GIL."""
+
+
+class EventQueue(Generic[_Event]):
+    """A queue of at most *capacity* events.
+
+    *enqueue_timeout* is the number of seconds for which a put waits while the queue is full: 0 for none, None
+    for any time.
+    """
+
+    def __init__(self, capacity: int, enqueue_timeout: float | None) -> None:
+        self._capacity = capacity
+        self._enqueue_timeout = enqueue_timeout
+        self._half_full = max(1, capacity // 2)
+        self._events: deque[_Event] = deque()
+        self._lock = new_queue_lock()
+        """Guards all attributes. It is never held while waiting."""
+        self._closed: Callable[[], Exception] | None = None
+        """Set by ``close``: makes the error that a put raises."""
+        self._drainer: int | None = None
+        """The identifier of the send thread. Its puts do not wait, because no other thread makes space."""
+        self._drainer_waits = False
+        self._wakes_at: float = _NEVER
+        """The number of events at which a put wakes the send thread."""
+        self._wakeup: queue.SimpleQueue[None] = queue.SimpleQueue()
+        """Wakes the send thread."""
+        self._waiting: list[queue.SimpleQueue[None]] = []
+        """For each thread that waits for space, the queue that wakes it."""
+
+    @property
+    def capacity(self) -> int:
+        """The largest number of events in the queue."""
+        return self._capacity
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    @property
+    def closed(self) -> bool:
+        """True once the queue accepts no more events."""
+        return self._closed is not None
+
+    def raise_if_closed(self) -> None:
+        """Raise the error of ``close`` if the queue is closed."""
+        if self._closed is not None:
+            raise self._closed()
+
+    def put(self, events: Sequence[_Event]) -> int:
+        """Add *events* in order. Return how many were added.
+
+        Each event waits for space for at most the enqueue time-out. The events after the first one that does
+        not fit are not tried. Raises the error of ``close`` if the queue is closed, also while the call
+        waits.
+        """
+        with self._lock:
+            added = self._append(events)
+        while added < len(events):
+            more = self._wait_and_append(events[added:])
+            if more == 0:
+                break
+            added += more
+        return added
+
+    def drain(self, most: int) -> Collection[_Event]:
+        """Remove at most *most* events and return them, without waiting."""
+        with self._lock:
+            if len(self._events) <= most:
+                drained: Collection[_Event] = self._events
+                self._events = deque()
+            else:
+                pop = self._events.popleft
+                drained = [pop() for _ in range(most)]
+            if self._waiting and drained:
+                self._wake_waiting()
+        return drained
+
+    def wait(self, wanted: int, timeout: float) -> None:
+        """Wait until the queue has *wanted* events or is half full, until it is closed, or until *timeout*
+        seconds have passed. Only the send thread may call this."""
+        with self._lock:
+            self._drainer = threading.get_ident()
+            enough = min(wanted, self._half_full)
+            if len(self._events) >= enough or self._closed is not None:
+                return
+            self._wakes_at = enough
+            self._drainer_waits = True
+        with suppress(queue.Empty):
+            self._wakeup.get(timeout=min(timeout, threading.TIMEOUT_MAX))
+        with self._lock:
+            self._wakes_at = _NEVER
+            self._drainer_waits = False
+            while not self._wakeup.empty():
+                self._wakeup.get_nowait()
+
+    def close(self, error: Callable[[], Exception]) -> None:
+        """Accept no more events: a put raises a new *error* from now on. Further calls do nothing.
+
+        The send thread still takes the events that are in the queue.
+        """
+        with self._lock:
+            if self._closed is None:
+                self._closed = error
+                self._wake_drainer()
+                self._wake_waiting()
+
+    def abandon(self, error: Callable[[], Exception]) -> None:
+        """Do what ``close`` does, and drop all events, in a child process after a fork."""
+        self._lock = new_queue_lock()
+        self._closed = error
+        self._events = deque()
+        self._waiting = []
+
+    def _append(self, events: Sequence[_Event]) -> int:
+        """Append as many of *events* as there is space for. Return how many. The lock must be held."""
+        self.raise_if_closed()
+        space = self._capacity - len(self._events)
+        added = events if len(events) <= space else events[:space]
+        self._events.extend(added)
+        if len(self._events) >= self._wakes_at:
+            self._wake_drainer()
+        return len(added)
+
+    def _wait_and_append(self, events: Sequence[_Event]) -> int:
+        """Wait for space for the first of *events*. Append as many as there is space for; return how many."""
+        timeout = self._enqueue_timeout
+        if threading.get_ident() == self._drainer:
+            timeout = 0.0
+        elif timeout == 0 and self._drainer_waits:
+            timeout = _GRACE
+        deadline = _NEVER if timeout is None else time.monotonic() + timeout
+        while True:
+            space: queue.SimpleQueue[None] = queue.SimpleQueue()
+            with self._lock:
+                added = self._append(events)
+                left = deadline - time.monotonic()
+                if added or left <= 0:
+                    return added
+                self._waiting.append(space)
+            try:
+                space.get(timeout=min(left, threading.TIMEOUT_MAX))
+            except queue.Empty:
+                continue
+            finally:
+                with self._lock:
+                    if space in self._waiting:
+                        self._waiting.remove(space)
+
+    def _wake_drainer(self) -> None:
+        self._wakes_at = _NEVER
+        self._wakeup.put(None)
+
+    def _wake_waiting(self) -> None:
+        for space in self._waiting:
+            space.put(None)
+        self._waiting.clear()

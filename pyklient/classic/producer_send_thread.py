@@ -1,0 +1,184 @@
+"""The thread of an asynchronous classic producer: it makes batches of queued messages, and hands them out.
+
+A batch is handed to the event handler when it is full, or when the queue is empty and the queue time has
+passed since the batch before. So while messages arrive all the time, a batch may wait longer than the queue
+time until it is full, as in Kafka.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from pyklient.classic.callback_handler import CallbackHandler
+from pyklient.classic.dropped_items import DroppedItems
+from pyklient.classic.event_handler import EventHandler
+from pyklient.classic.event_queue import EventQueue
+from pyklient.classic.keyed_message import KeyedMessage
+from pyklient.classic.queue_item import QueueItem
+from pyklient.errors import FailedToSendMessageError, KafkaError
+
+__all__ = ["ProducerSendThread"]
+
+log = logging.getLogger("pyklient.producer")
+
+_SHORTEST_QUEUE_TIME: Final = 0.001
+"""With a queue time of 0, the thread would look into an empty queue all the time."""
+
+
+class ProducerSendThread:
+    """The thread that owns the event handler, and calls the hooks of the callback handler.
+
+    It ends when the queue is closed and empty. Then it closes the event handler, and after that the callback
+    handler. *queue_time* is in seconds.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        queue: EventQueue[Any],
+        handler: EventHandler,
+        callback_handler: CallbackHandler | None,
+        dropped: DroppedItems,
+        *,
+        queue_time: float,
+        batch_size: int,
+    ) -> None:
+        self._queue = queue
+        self._handler = handler
+        self._callback_handler = callback_handler
+        self._dropped = dropped
+        self._queue_time = max(queue_time, _SHORTEST_QUEUE_TIME)
+        self._batch_size = batch_size
+        self._gave_up: KafkaError | None = None
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    @property
+    def name(self) -> str:
+        """The name of the thread."""
+        return self._thread.name
+
+    def start(self) -> None:
+        """Start the thread. Raise KafkaError if no thread can be started."""
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            raise KafkaError(
+                f"the send thread of the producer cannot be started: {error}. Is a limit of threads reached, "
+                "or is the program at its end?"
+            ) from error
+
+    def give_up(self, error: KafkaError) -> int:
+        """Drop the messages that are queued now, and hand no further batch to the event handler. Return how
+        many messages were queued."""
+        self._gave_up = error
+        queued = list(self._queue.drain(self._queue.capacity))
+        self._drop(queued, error)
+        return len(queued)
+
+    def join(self, timeout: float) -> bool:
+        """Wait for the thread to end. Return True if it has ended, or if this is the thread itself."""
+        if self.is_current():
+            return True
+        self._thread.join(min(max(timeout, 0.0), threading.TIMEOUT_MAX))
+        return not self._thread.is_alive()
+
+    def is_current(self) -> bool:
+        """Return True if this is the thread that calls."""
+        return self._thread.ident == threading.get_ident()
+
+    def _run(self) -> None:
+        try:
+            batch = self._make_batches()
+            batch.extend(self._last_batch())
+            self._handle(batch)
+        finally:
+            self._close(self._handler)
+            if self._callback_handler is not None:
+                self._close(self._callback_handler)
+
+    def _make_batches(self) -> list[Any]:
+        """Hand out batches until the queue is closed and empty. Return the last batch, which is not full."""
+        one_at_a_time = self._callback_handler is not None
+        batch: list[Any] = []
+        last_send = time.monotonic()
+        while True:
+            closed = self._queue.closed
+            space = 1 if one_at_a_time else self._batch_size - len(batch)
+            if taken := self._queue.drain(space):
+                batch.extend(self._after_dequeuing(taken) if one_at_a_time else taken)
+                if len(batch) < self._batch_size:
+                    continue
+            elif closed:
+                return batch
+            elif (left := last_send + self._queue_time - time.monotonic()) > 0:
+                self._queue.wait(space, left)
+                continue
+            elif one_at_a_time:
+                batch.extend(self._after_dequeuing((None,)))
+            self._handle(batch)
+            last_send = time.monotonic()
+            batch = []
+
+    def _handle(self, batch: list[Any]) -> None:
+        if self._gave_up is not None:
+            self._drop(batch, self._gave_up)
+            return
+        if not batch:
+            return
+        try:
+            self._handler.handle(batch)
+        except BaseException as error:  # also SystemExit: the thread goes on with the next batch
+            unsent = error.unsent if isinstance(error, FailedToSendMessageError) and error.unsent else batch
+            self._dropped.add(unsent, error, f"{_name(self._handler)}.handle failed: {error!r}")
+
+    def _drop(self, items: Sequence[Any], error: KafkaError) -> None:
+        self._dropped.add(items, error, f"{self.name} has no time left")
+
+    def _after_dequeuing(self, items: Iterable[Any]) -> Iterator[Any]:
+        """Yield the items that the callback handler returns instead of *items*."""
+        hooks = self._callback_handler
+        assert hooks is not None
+        for item in items:
+            try:
+                yield from _several(hooks.after_dequeuing_existing_data(item))
+            except Exception as error:
+                failed = f"{_name(hooks)}.after_dequeuing_existing_data failed: {error!r}"
+                if item is None:
+                    log.error(failed, exc_info=error)
+                self._dropped.add([] if item is None else [item], error, failed)
+
+    def _last_batch(self) -> Sequence[Any]:
+        hooks = self._callback_handler
+        if hooks is None:
+            return ()
+        try:
+            return _several(hooks.last_batch_before_close())
+        except Exception:
+            log.exception(
+                "%s.last_batch_before_close failed, so it adds nothing to the last batch", _name(hooks)
+            )
+            return ()
+
+    def _close(self, opened: EventHandler | CallbackHandler) -> None:
+        try:
+            opened.close()
+        except Exception:
+            log.exception("%s.close failed", _name(opened))
+
+
+def _name(handler: object) -> str:
+    return type(handler).__name__
+
+
+def _several(returned: object) -> Sequence[Any]:
+    """Return what a hook has *returned*. Raise TypeError if this is not a list of items."""
+    if not isinstance(returned, list | tuple):
+        raise TypeError(f"it returned {returned!r} and not a list of items")
+    for item in returned:
+        if not isinstance(item, KeyedMessage | QueueItem):
+            raise TypeError(
+                f"it returned a list with {item!r}, which is neither a KeyedMessage nor a QueueItem"
+            )
+    return returned

@@ -1,0 +1,222 @@
+"""The two ways in which a classic producer sends: at once, or through a queue and a thread."""
+
+import itertools
+import logging
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from pyklient.classic.callback_handler import CallbackHandler
+from pyklient.classic.dropped_items import DroppedItems
+from pyklient.classic.event_handler import EventHandler
+from pyklient.classic.event_queue import EventQueue
+from pyklient.classic.keyed_message import KeyedMessage
+from pyklient.classic.locks import new_turn_lock
+from pyklient.classic.producer_config import ClassicProducerConfig
+from pyklient.classic.producer_send_thread import ProducerSendThread
+from pyklient.classic.queue_item import QueueItem
+from pyklient.errors import (
+    ForkError,
+    KafkaError,
+    KafkaTimeoutError,
+    ProducerClosedError,
+    QueueClosedError,
+    QueueFullError,
+)
+
+__all__ = ["AsyncSending", "Sending", "SyncSending"]
+
+log = logging.getLogger("pyklient.producer")
+
+_GRACE: Final = 0.5
+"""The seconds for which ``finish`` waits for the send thread after it has told it to give up."""
+
+
+class Sending(ABC):
+    """Sends the messages of a classic producer through its event handler."""
+
+    @abstractmethod
+    def send(self, items: Sequence[Any]) -> None:
+        """Send *items*, or put them into the queue."""
+
+    @abstractmethod
+    def begin_close(self) -> ProducerSendThread | None:
+        """Accept no more items. Return the thread that sends what is queued, if there is one.
+
+        This does not wait, and takes only locks that a finalizer may take.
+        """
+
+    @abstractmethod
+    def finish(self, deadline: float) -> None:
+        """Wait until all accepted items are sent and the event handler is closed.
+
+        Raises KafkaTimeoutError if that has not happened at the time *deadline* (``time.monotonic``).
+        """
+
+    @abstractmethod
+    def abandon(self) -> None:
+        """Make ``send`` raise ForkError, because this is a child process after a fork."""
+
+
+class SyncSending(Sending):
+    """Hands items to the event handler in the calling thread, one call at a time."""
+
+    def __init__(self, handler: EventHandler) -> None:
+        self._handler = handler
+        self._turn = new_turn_lock()
+        """Held while the event handler runs."""
+        self._closed: Callable[[], KafkaError] | None = None
+        self._handler_closed = False
+
+    def send(self, items: Sequence[Any]) -> None:
+        """Send *items*. Raises the error of the event handler."""
+        with self._turn:
+            if self._closed is not None:
+                raise self._closed()
+            self._handler.handle(items)
+
+    def begin_close(self) -> None:
+        """Accept no more items."""
+        if self._closed is None:
+            self._closed = _closed
+
+    def finish(self, deadline: float) -> None:
+        """Close the event handler, after the call that is running."""
+        left = min(max(deadline - time.monotonic(), 0.0), threading.TIMEOUT_MAX)
+        if not self._turn.acquire(timeout=left):
+            raise KafkaTimeoutError(
+                "the producer could not be closed in time, because another thread is still sending; the "
+                "event handler is not closed"
+            )
+        try:
+            if not self._handler_closed:
+                self._handler_closed = True
+                self._handler.close()
+        finally:
+            self._turn.release()
+
+    def abandon(self) -> None:
+        """Make ``send`` raise ForkError."""
+        self._turn = new_turn_lock()
+        self._closed, self._handler_closed = _forked, True
+
+
+class AsyncSending(Sending):
+    """Puts items into a queue, from which the send thread takes them."""
+
+    def __init__(
+        self,
+        config: ClassicProducerConfig,
+        handler: EventHandler,
+        callback_handler: CallbackHandler | None,
+        dropped: DroppedItems,
+    ) -> None:
+        self._config = config
+        self._callback_handler = callback_handler
+        wait = config.queue_enqueue_timeout_ms
+        self._queue: EventQueue[Any] = EventQueue(
+            config.queue_buffering_max_messages, None if wait < 0 else wait / 1000
+        )
+        self._thread = ProducerSendThread(
+            f"ProducerSendThread-{config.client_id or next(_serial)}",
+            self._queue,
+            handler,
+            callback_handler,
+            dropped,
+            queue_time=config.queue_buffering_max_ms / 1000,
+            batch_size=config.batch_num_messages,
+        )
+        self._thread.start()
+
+    def send(self, items: Sequence[Any]) -> None:
+        """Put *items* into the queue, one after the other. Raises QueueFullError for the first that does not
+        fit; those before it stay in the queue, and those after it are not tried."""
+        if self._callback_handler is None:
+            added = self._queue.put(items)
+        else:
+            added = self._put_with_hooks(items, self._callback_handler)
+        if added < len(items):
+            raise self._queue_full(items, added)
+
+    def begin_close(self) -> ProducerSendThread:
+        """Accept no more items. Calls of ``send`` that wait for space raise an error."""
+        self._queue.close(_queue_closed if self._config.is_0_7 else _closed)
+        return self._thread
+
+    def finish(self, deadline: float) -> None:
+        """Wait for the send thread, which closes the handlers. At the *deadline*, drop what is queued.
+
+        In the send thread itself, which calls the handlers, this does not wait.
+        """
+        if self._thread.join(deadline - time.monotonic()):
+            return
+        error = KafkaTimeoutError("the producer was closed, and its time-out has passed")
+        dropped = self._thread.give_up(error)
+        ended = self._thread.join(_GRACE)
+        raise KafkaTimeoutError(
+            f"the producer could not send all queued messages in time: {dropped:,} of them were dropped"
+            + ("" if ended else ", and its event handler is still sending a batch")
+        )
+
+    def abandon(self) -> None:
+        """Make ``send`` raise ForkError. The parent process sends what is queued."""
+        self._queue.abandon(_forked)
+
+    def _put_with_hooks(self, items: Sequence[Any], hooks: CallbackHandler) -> int:
+        """Put *items* into the queue. Return the number of the first that does not fit."""
+        for index, item in enumerate(items):
+            self._queue.raise_if_closed()
+            queued = hooks.before_enqueue(item)
+            if not isinstance(queued, KeyedMessage | QueueItem):
+                raise TypeError(
+                    f"{type(hooks).__name__}.before_enqueue returned {queued!r}, which is no KeyedMessage or "
+                    "QueueItem, so the message was not sent; it must return the message to send"
+                )
+            added = False
+            try:
+                added = self._queue.put((queued,)) == 1
+            finally:
+                self._after_enqueue(hooks, queued, added)
+            if not added:
+                return index
+        return len(items)
+
+    def _after_enqueue(self, hooks: CallbackHandler, item: Any, added: bool) -> None:
+        try:
+            hooks.after_enqueue(item, added)
+        except Exception:
+            log.exception("%s.after_enqueue failed", type(hooks).__name__)
+
+    def _queue_full(self, items: Sequence[Any], added: int) -> QueueFullError:
+        config = self._config
+        size, wait = (
+            ("queue.size", "queue.enqueueTimeout.ms")
+            if config.is_0_7
+            else ("queue.buffering.max.messages", "queue.enqueue.timeout.ms")
+        )
+        return QueueFullError(
+            f"message {added + 1} of {len(items)}, for topic {items[added].topic!r}, was not accepted: the "
+            f"queue is full ({size}={config.queue_buffering_max_messages}), and stayed so for the time that "
+            f"{wait}={config.queue_enqueue_timeout_ms} allows. The messages before it are queued, and those "
+            "after it were not tried. Send it again later, when the brokers have answered"
+        )
+
+
+def _closed() -> ProducerClosedError:
+    return ProducerClosedError("this producer has been closed; create a new one")
+
+
+def _queue_closed() -> QueueClosedError:
+    return QueueClosedError("this producer, and so its queue, has been closed; create a new producer")
+
+
+def _forked() -> ForkError:
+    return ForkError(
+        "this producer was created before a fork and belongs to the parent process; create a new one in the "
+        "child process"
+    )
+
+
+_serial: Final = itertools.count(1)

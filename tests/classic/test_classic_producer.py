@@ -1,0 +1,313 @@
+"""The classic producer as a whole: sync and async, its end, forks and wrong arguments."""
+
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from pyklient.classic.classic_producer import ClassicProducer
+from pyklient.classic.keyed_message import KeyedMessage
+from pyklient.classic.producer_config import ClassicProducerConfig
+from pyklient.errors import (
+    ConfigurationError,
+    ForkError,
+    KafkaTimeoutError,
+    ProducerClosedError,
+    QueueFullError,
+)
+from tests.classic.send_scripts import Recorder
+from tests.classic.test_callback_handler import Hooks, async_config, messages
+
+
+@pytest.fixture
+def recorder() -> Iterator[Recorder]:
+    """A recorder that holds nothing any more at the end of the test, so that its thread ends."""
+    recorder = Recorder()
+    yield recorder
+    recorder.gate.set()
+
+
+def send_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name.startswith("ProducerSendThread")]
+
+
+def held(recorder: Recorder, **options: Any) -> ClassicProducer:
+    """Return an async producer whose event handler stands still with the message ``s``."""
+    recorder.gate = threading.Event()
+    config = async_config(batch_num_messages=1, **options)
+    producer = ClassicProducer(config, event_handler=recorder)
+    producer.send(*messages("s"))
+    recorder.wait(1)
+    return producer
+
+
+def test_a_synchronous_producer_raises_the_error_of_its_event_handler(recorder: Recorder) -> None:
+    config = ClassicProducerConfig(metadata_broker_list="127.0.0.1:1")
+    with ClassicProducer(config, event_handler=recorder) as producer:
+        producer.send(*messages("12"))
+        recorder.fails = True
+        with pytest.raises(RuntimeError, match="the script says so"):
+            producer.send(*messages("3"))
+        assert producer.dropped_count == 0
+    assert recorder.calls == ["handle 1 2", "handle 3", "close"]
+    producer.close()
+    with pytest.raises(ProducerClosedError):
+        producer.send(*messages("4"))
+    assert recorder.calls[-1] == "close"
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+@pytest.mark.parametrize("wrong", [None, b"value", ("topic", b"value"), [KeyedMessage("topic", b"1")]])
+def test_send_accepts_only_messages_and_sends_nothing_of_a_call_with_others(
+    recorder: Recorder, kind: Any, wrong: Any
+) -> None:
+    config = ClassicProducerConfig(metadata_broker_list="127.0.0.1:1", producer_type=kind)
+    with ClassicProducer(config, event_handler=recorder) as producer:
+        with pytest.raises(TypeError, match="send takes KeyedMessages, not "):
+            producer.send(*messages("1"), wrong)
+        producer.send()
+    assert "handle 1" not in recorder.calls
+
+
+def test_close_after_its_time_out_drops_what_is_queued_and_says_how_much(
+    recorder: Recorder, caplog: pytest.LogCaptureFixture
+) -> None:
+    producer = held(recorder)
+    producer.send(*messages("123"))
+    began = time.monotonic()
+    with pytest.raises(KafkaTimeoutError, match=r": 3 of them were dropped, and its event handler is still"):
+        producer.close(0.2)
+    assert time.monotonic() - began < 5
+    assert producer.dropped_count == 3
+    assert "3 messages were dropped" in caplog.text
+    recorder.gate.set()
+    producer.close(10)
+    assert recorder.calls == ["handle s", "close"]
+    assert not send_threads()
+
+
+def test_the_thread_that_gives_up_hands_out_no_batch_that_it_has_begun(recorder: Recorder) -> None:
+    hooks = Hooks(recorder)
+    hooks.last = ("last",)
+    recorder.gate = threading.Event()
+    producer = ClassicProducer(
+        async_config(batch_num_messages=1), callback_handler=hooks, event_handler=recorder
+    )
+    producer.send(*messages("s"))
+    recorder.wait(2)
+    with pytest.raises(KafkaTimeoutError):
+        producer.close(0)
+    recorder.gate.set()
+    producer.close(10)
+    assert [call for call in recorder.calls if call.startswith("handle")] == ["handle s"]
+    assert hooks.dropped == [
+        "last: KafkaTimeoutError('the producer was closed, and its time-out has passed')"
+    ]
+
+
+def test_a_send_that_waits_for_space_raises_when_the_producer_is_closed(recorder: Recorder) -> None:
+    producer = held(recorder, queue_buffering_max_messages=1)
+    producer.send(*messages("1"))
+    raised: list[BaseException] = []
+
+    def send() -> None:
+        try:
+            producer.send(*messages("2"))
+        except ProducerClosedError as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    with pytest.raises(KafkaTimeoutError):
+        producer.close(0.2)
+    thread.join(10)
+    assert len(raised) == 1
+
+
+@pytest.mark.parametrize("timeout", [-1, 0, 5000])
+def test_the_send_thread_does_not_wait_for_itself(recorder: Recorder, timeout: int) -> None:
+    raised: list[BaseException] = []
+
+    class Sending(Recorder):
+        def handle(self, messages_: Sequence[Any]) -> None:
+            super().handle(messages_)
+            if messages_[0].message == "1":
+                try:
+                    producer.send(*messages("234"))
+                except QueueFullError as error:
+                    raised.append(error)
+                producer.close()
+
+    config = async_config(
+        queue_buffering_max_messages=2, batch_num_messages=1, queue_enqueue_timeout_ms=timeout
+    )
+    handler = Sending()
+    producer = ClassicProducer(config, event_handler=handler)
+    producer.send(*messages("1"))
+    handler.wait(4)
+    producer.close(10)
+    assert handler.calls == ["handle 1", "handle 2", "handle 3", "close"]
+    assert "message 3 of 3" in str(raised[0])
+
+
+def test_the_exception_that_ends_a_thread_does_not_end_the_send_thread(recorder: Recorder) -> None:
+    class Exiting(Recorder):
+        def handle(self, messages_: Sequence[Any]) -> None:
+            super().handle(messages_)
+            sys.exit("a handler must not do this")
+
+    handler = Exiting()
+    with ClassicProducer(async_config(batch_num_messages=1), event_handler=handler) as producer:
+        producer.send(*messages("12"))
+    assert handler.calls == ["handle 1", "handle 2", "close"]
+    assert producer.dropped_count == 2
+
+
+def test_messages_of_several_threads_all_arrive_in_the_order_of_each_thread(recorder: Recorder) -> None:
+    class Collecting(Recorder):
+        def __init__(self) -> None:
+            super().__init__()
+            self.found: list[tuple[int, int]] = []
+            self.longest = 0
+
+        def handle(self, messages_: Sequence[Any]) -> None:
+            self.found += [message.message for message in messages_]
+            self.longest = max(self.longest, len(messages_))
+
+    handler = Collecting()
+    config = async_config(queue_buffering_max_messages=50, batch_num_messages=20)
+    with ClassicProducer(config, event_handler=handler) as producer:
+
+        def send(sender: int) -> None:
+            for first in range(0, 1000, 4):
+                producer.send(*(KeyedMessage("topic", (sender, first + each)) for each in range(4)))
+
+        senders = [threading.Thread(target=send, args=(sender,)) for sender in range(4)]
+        for thread in senders:
+            thread.start()
+        for thread in senders:
+            thread.join(30)
+    assert handler.longest == 20
+    for sender in range(4):
+        assert [number for found, number in handler.found if found == sender] == list(range(1000))
+
+
+def test_a_burst_that_an_idle_send_thread_can_take_is_not_refused(recorder: Recorder) -> None:
+    """The send thread only has to run: no message is dropped because the program's thread was faster."""
+    config = async_config(queue_buffering_max_messages=4, batch_num_messages=4, queue_enqueue_timeout_ms=0)
+    with ClassicProducer(config, event_handler=recorder) as producer:
+        for _ in range(200):
+            producer.send(*messages("1"))
+    assert producer.dropped_count == 0
+    assert len(recorder.calls) == 51
+
+
+def test_a_producer_of_the_parent_raises_in_the_child_of_a_fork(recorder: Recorder) -> None:
+    producer = held(recorder)
+    producer.send(*messages("1"))
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            producer.send(*messages("2"))
+        except ForkError:
+            producer.close()
+            os.write(writing, b"forked")
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as answer:
+        assert answer.read() == b"forked"
+    os.waitpid(child, 0)
+    recorder.gate.set()
+    producer.close(10)
+    assert recorder.calls == ["handle s", "handle 1", "close"]
+
+
+PROGRAM = """
+import atexit, sys
+from pyklient import ClassicProducer, EventHandler, KeyedMessage
+from pyklient.classic.producer_config import ClassicProducerConfig
+
+class Printing(EventHandler):
+    def handle(self, messages):
+        print("handle", *(message.message for message in messages))
+    def close(self):
+        print("close")
+
+def make():
+    config = ClassicProducerConfig(metadata_broker_list="127.0.0.1:1", producer_type="async")
+    return ClassicProducer(config, event_handler=Printing())
+
+{program}
+"""
+
+AT_EXIT = """
+producer = make()
+producer.send(KeyedMessage("topic", "1"))
+atexit.register(lambda: producer.send(KeyedMessage("topic", "2")))
+"""
+
+DROPPED = """
+make().send(KeyedMessage("topic", "1"))
+"""
+
+
+@pytest.mark.parametrize(("program", "sent"), [(AT_EXIT, "handle 1 2"), (DROPPED, "handle 1")])
+def test_what_is_queued_is_sent_at_the_end_of_the_program(program: str, sent: str) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-W", "always::ResourceWarning", "-c", PROGRAM.format(program=program)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert ran.stdout == f"{sent}\nclose\n", ran.stderr
+    assert "was never closed" in ran.stderr
+
+
+def test_a_dropped_producer_sends_what_is_queued_and_its_thread_ends(recorder: Recorder) -> None:
+    kept = [ClassicProducer(async_config(), event_handler=recorder)]
+    kept[0].send(*messages("12"))
+    [thread] = send_threads()
+    with pytest.warns(ResourceWarning, match="was never closed"):
+        kept.clear()
+    thread.join(10)
+    assert recorder.calls == ["handle 1 2", "close"]
+
+
+def test_a_with_block_that_fails_sends_what_is_queued(recorder: Recorder) -> None:
+    def use() -> None:
+        with ClassicProducer(async_config(), event_handler=recorder) as producer:
+            producer.send(*messages("12"))
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        use()
+    assert recorder.calls == ["handle 1 2", "close"]
+
+
+def test_a_producer_cannot_be_pickled(recorder: Recorder) -> None:
+    with (
+        ClassicProducer(async_config(), event_handler=recorder) as producer,
+        pytest.raises(TypeError, match="cannot be pickled"),
+    ):
+        pickle.dumps(producer)
+
+
+@pytest.mark.parametrize("options", [{"batch_num_messages": 10_001}, {"producer_type": "asynchronous"}])
+def test_row_32_options_that_cannot_be_are_an_error(options: Any) -> None:
+    with pytest.raises(ConfigurationError):
+        async_config(**options) if "producer_type" not in options else ClassicProducerConfig(
+            metadata_broker_list="127.0.0.1:1", **options
+        )
+
+
+def test_the_thread_is_named_after_the_client(recorder: Recorder) -> None:
+    with ClassicProducer(async_config(client_id="billing"), event_handler=recorder):
+        assert [thread.name for thread in send_threads()] == ["ProducerSendThread-billing"]
