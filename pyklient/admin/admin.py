@@ -236,7 +236,9 @@ class Admin(ThreadlessClient):
 
 def _check_coordination(coordination: Coordination) -> Coordination:
     if coordination not in ("kafka", "zookeeper"):
-        raise ConfigurationError(f"coordination={coordination!r} is neither 'kafka' nor 'zookeeper'")
+        raise ConfigurationError(
+            f"coordination={coordination!r} is neither 'kafka' nor 'zookeeper'; choose one of them"
+        )
     return coordination
 
 

@@ -123,7 +123,8 @@ class _RequestMemory:
         limit."""
         if self._server.request_memory + nbytes > self._limit:
             raise CloseConnection(
-                f"all requests together would need more than request_memory_bytes={self._limit}"
+                f"all requests together would need more memory than request_memory_bytes={self._limit} "
+                "allows; raise that option"
             )
         self._server.request_memory += nbytes
         self.nbytes += nbytes

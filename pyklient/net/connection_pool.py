@@ -168,7 +168,7 @@ class Pool:
                 "make a new client in the child process"
             )
         if self._closing.is_set():
-            return ClosedError("This client has been closed")
+            return ClosedError("This client has been closed; make a new client")
         return None
 
     def _close_connections(self) -> None:

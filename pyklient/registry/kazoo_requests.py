@@ -149,7 +149,10 @@ class KazooRequests:
             case kazoo_errors.BadVersionError():
                 return NodeVersionError(f"{what}: another client has changed the node meanwhile")
             case kazoo_errors.AuthFailedError():
-                return AuthenticationError(f"{what}: ZooKeeper did not accept the user {self._user!r}")
+                return AuthenticationError(
+                    f"{what}: ZooKeeper did not accept the user {self._user!r}; check zookeeper_username "
+                    "and zookeeper_password"
+                )
             case kazoo_errors.SessionExpiredError():
                 return SessionExpiredError(f"{what}: the session has expired")
             case kazoo_errors.ConnectionLoss() | kazoo_errors.OperationTimeoutError():

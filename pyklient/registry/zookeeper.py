@@ -204,7 +204,10 @@ class ZooKeeper:
         waits = min(deadline.left, deadline.timeout)
         while not self._client.connected:
             if self._client.client_state == KeeperState.AUTH_FAILED:
-                raise AuthenticationError(f"{self} did not accept the user {self._settings.username!r}")
+                raise AuthenticationError(
+                    f"{self} did not accept the user {self._settings.username!r}; check zookeeper_username "
+                    "and zookeeper_password"
+                )
             self._start_if_ended()
             waiting = self._live or self._closing  # another thread is starting it: look again soon
             waiting.wait(min(_POLL, deadline.left))
@@ -269,7 +272,7 @@ class ZooKeeper:
                 "a new client in the child process"
             )
         if self._closing.is_set():
-            raise ClosedError("this session with ZooKeeper has been closed")
+            raise ClosedError("this session with ZooKeeper has been closed; make a new client")
 
 
 class _Once:

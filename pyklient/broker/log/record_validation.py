@@ -92,7 +92,9 @@ def _check_batches(batches: list[RecordBatch], version: int) -> None:
             f"Produce version {version} allows exactly one batch of format 2 for each partition",
         )
     if len(batches) > 1 and len({batch.magic for batch in batches}) > 1:
-        raise ApiError(ErrorCode.INVALID_RECORD, "the request has batches of different formats")
+        raise ApiError(
+            ErrorCode.INVALID_RECORD, "the request has batches of different record formats for one partition"
+        )
     for batch in batches:
         if batch.timestamp_type == LOG_APPEND_TIME:
             raise ApiError(

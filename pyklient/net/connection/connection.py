@@ -336,7 +336,7 @@ class Connection:
             self._dispose()
         except Exception as error:
             log.exception("a response from broker %s could not be read", self.endpoint)
-            self._in_flight.fail(ProtocolError(f"a response could not be read: {error}"))
+            self._in_flight.fail(ProtocolError(f"a response from {self.endpoint} could not be read: {error}"))
             self._dispose()
 
     def _read_one(self) -> None:

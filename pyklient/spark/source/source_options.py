@@ -102,7 +102,10 @@ class SourceOptions:
         values = given.values
         least, most = values.get("minOffsetsPerTrigger"), values.get("maxOffsetsPerTrigger")
         if least is not None and most is not None and least > most:
-            raise ConfigurationError(f"minOffsetsPerTrigger={least} is above maxOffsetsPerTrigger={most}")
+            raise ConfigurationError(
+                f"minOffsetsPerTrigger={least} is above maxOffsetsPerTrigger={most}; choose a minimum that "
+                "is at most the maximum"
+            )
         found = cls(
             config=_consumer_config(given),
             subscription=_subscription(values),
