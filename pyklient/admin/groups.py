@@ -155,8 +155,8 @@ def _subscription(group_id: str, member: Any) -> tuple[str, ...]:
 
 
 def _decoded(kind: type[_Blob], content: bytes, what: str, group_id: str, member: Any) -> _Blob | None:
-    """Return the blob in *content*. Return None if *content* is empty. If it cannot be parsed, log a warning,
-    in which *what* names the blob, and return None."""
+    """Decode *content*, the bytes of a *kind*. Return None if *content* is empty. If it cannot be decoded,
+    log a warning, in which *what* names it, and return None."""
     if not content:
         return None
     try:

@@ -54,7 +54,7 @@ class GroupNodes:
 
 
 def read_groups() -> RegistryDialogue[list[GroupListing]]:
-    """Return the groups that have a node, sorted by name."""
+    """Return the groups that have a node in ZooKeeper, sorted by name."""
     found = []
     groups: list[str] = (yield Children(paths.CONSUMERS)) or []
     of_groups = yield from all_answers(Children(paths.consumer_ids(group_id)) for group_id in groups)

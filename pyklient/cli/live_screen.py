@@ -1,4 +1,4 @@
-"""Shows something again and again: redrawn in place on a terminal, one frame after the other in a pipe."""
+"""Shows frames again and again: on a terminal in place of each other, in a pipe one after the other."""
 
 import itertools
 import sys

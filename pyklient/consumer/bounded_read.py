@@ -157,7 +157,7 @@ class BoundedRead:
         return self._to_the_end(batches)
 
     def to_arrow(self, headers: bool = False) -> "Table":
-        """Return all records that are still to be read as one ``pyarrow.Table`` in memory."""
+        """Return one ``pyarrow.Table`` in memory with all records that are still to be read."""
         batches = self.arrow_batches(headers=headers)
         from pyklient.consumer.stream.arrow_batches import table
 
@@ -236,7 +236,8 @@ class _Times:
                 )
 
     def is_offset(self, partition: TopicPartition) -> bool:
-        """Return True if the bound of *partition* is an offset. That offset must then be in the log."""
+        """Return True if the bound of *partition* is an offset, and not a time. The log must have such an
+        offset."""
         return isinstance(self.point(partition), int)
 
 

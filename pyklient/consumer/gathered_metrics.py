@@ -27,7 +27,7 @@ def consumer_metrics(
     ownership: Ownership,
     commits: OffsetCommitter,
 ) -> ConsumerMetrics:
-    """Return the metrics of the connector that consists of these parts."""
+    """Return the metrics of a connector, gathered from its parts."""
     positions: dict[TopicPartition, Position] = {}
     for stream in list(streams):
         stream.check_not_forked()  # a thread of the parent may have held the lock of the stream

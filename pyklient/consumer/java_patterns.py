@@ -81,7 +81,8 @@ class _Parser:
         return node
 
     def _alternatives(self) -> Node:
-        """Return the part up to the end of the pattern, or up to the ``)`` that closes the group."""
+        """Parse up to the end of the pattern, or up to the ``)`` that closes the group. Return the parsed
+        node."""
         branches: list[list[Node]] = [[]]
         repeatable = False
         while self._at < len(self._pattern) and self._pattern[self._at] != ")":

@@ -17,7 +17,7 @@ INTERNAL_TOPICS: Final = frozenset({OFFSETS_TOPIC, "__transaction_state", "__sha
 """The topics in which brokers keep their own data. Brokers before 0.10 do not say which topics these are."""
 
 _REMEMBERED: Final = 20_000
-"""The number of names for which a filter remembers whether its pattern matches them."""
+"""The number of topic names for which a filter remembers if its pattern matches."""
 _QUOTES: Final = "\"'"
 _BLANKS: Final = "".join(map(chr, range(33)))  # what Java's trim() removes
 

@@ -1,4 +1,5 @@
-"""Finds and loads the compiled kernel that was built from the same sources as these Python modules.
+"""Finds and loads the compiled kernel that was built from the same sources as the imported modules of
+pyklient.
 
 The kernel is in the same folder as these modules if pyklient was installed or built in place. However, if
 Python is started in a clone, it imports the clone's modules, while the kernel that was built from the same
@@ -63,8 +64,9 @@ def _files() -> Iterator[str]:
 
 
 def _belongs(found: str, wanted: str) -> bool:
-    """Return True if a kernel fits these Python modules: *found* is the mark in its file, a text that names
-    its version and its sources, and *wanted* is the mark that these modules expect."""
+    """Return True if a compiled kernel fits the imported modules of pyklient. *found* is the mark in the
+    kernel's file, a text that names its version and its sources. *wanted* is the mark that the modules
+    expect."""
     name, version, sources = wanted.split(";")[:3]
     return found == wanted or (not sources and found.startswith(f"{name};{version};"))
 

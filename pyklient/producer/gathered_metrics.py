@@ -14,7 +14,7 @@ __all__ = ["producer_metrics"]
 def producer_metrics(
     config: ProducerConfig, client: NetworkClient, accumulator: RecordAccumulator
 ) -> ProducerMetrics:
-    """Return the metrics of the producer that consists of these parts."""
+    """Return the metrics of a producer, gathered from its parts."""
     now, counts = time.monotonic(), accumulator.counts
     waiting = accumulator.unfinished()
     total = counts.total.snapshot(now)

@@ -158,7 +158,8 @@ def _sending(topic: str, key: Any, value: Any) -> dict[str, Any]:
 
 
 def _processing(batch: Sequence[Message], group_id: str | None) -> dict[str, Any]:
-    """Return the attributes of the span in which *batch* is processed: what all its messages share."""
+    """Return the attributes of the span in which *batch* is processed: the values that all messages of the
+    batch share."""
     attributes: dict[str, Any] = {SYSTEM: KAFKA, OPERATION: "process", OPERATION_TYPE: "process"}
     if group_id is not None:
         attributes[CONSUMER_GROUP] = group_id

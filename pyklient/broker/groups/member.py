@@ -1,4 +1,4 @@
-"""A member of a group: what its requests say of it, and the responses for which it waits."""
+"""A member of a group: the facts from its requests, and the responses for which it waits."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

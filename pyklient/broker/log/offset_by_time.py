@@ -48,7 +48,8 @@ def first_since(segments: Sequence[Segment], timestamp_ms: int) -> OffsetAndTime
 
 
 def newest_record(segments: Sequence[Segment]) -> OffsetAndTimestamp | None:
-    """Return the record with the largest timestamp, or the first of several; None if there are no records."""
+    """Return the record with the largest timestamp; if several have it, the first of them. None if there are
+    no records."""
     segment = max(segments, key=lambda segment: segment.max_timestamp)
     return first_since(segments, segment.max_timestamp) if segment.size else None
 

@@ -21,7 +21,7 @@ from pyklient.config import AdminConfig
 __all__ = ["top"]
 
 _OTHER_LINES: Final = 9
-"""The lines of a screen that are not rows of the two tables."""
+"""The number of lines on the screen of ``pyklient top`` that are not rows of its two tables."""
 
 
 @click.command(

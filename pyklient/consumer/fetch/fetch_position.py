@@ -120,7 +120,7 @@ class Cursor:
         """The number of bytes in ``fetched`` that a loop has decoded so far."""
         self.pace = Pace()
         self.counts = PartitionCounts()
-        """The counts of what was read of the partition, also by earlier cursors."""
+        """The counts of the records that were read from the partition, including those of earlier cursors."""
         self.on_decoded: Callable[[], None] | None = None
         """A function that is called when the loop decodes more. A fetcher sets it while it waits for
         budget."""

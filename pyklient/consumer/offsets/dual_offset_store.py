@@ -43,8 +43,8 @@ class DualOffsetStore:
     def commit(
         self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity, timeout: float
     ) -> Rejections:
-        """Store *positions* in Kafka, and those that Kafka accepts in ZooKeeper too. Return the positions
-        that one of the two has rejected.
+        """Store *positions* in Kafka, and then store the accepted positions in ZooKeeper too. Return the
+        positions that one of the two has rejected.
 
         Kafka comes first, because it knows which member owns a partition: it rejects the position of a member
         that the group has removed.

@@ -185,10 +185,10 @@ def call_back(callbacks: list[Any], failed: Callable[[Delivery], object]) -> Non
 
 
 _TIMES: Final = tuple([b"\x00" + delta for delta in SHORT[:1024]])
-"""The encoded attributes and timestamp delta of a record, by the timestamp delta in milliseconds."""
+"""For each small timestamp delta in milliseconds: the encoded attributes and timestamp delta of a record."""
 
 _SIZES_WITHOUT_KEY: Final = tuple([b"\x01" + size for size in SHORT])
-"""The encoded bytes for "no key" and the size of a value, by that size."""
+"""For each small size of a value: the encoded bytes that say "no key", and then the encoded size."""
 
 _OFFSETS: Final = list(SHORT)
 """The encoded offset deltas, by offset delta. A batch of many small records makes the list longer, up to a

@@ -69,8 +69,9 @@ class OpenBatches(Generic[B]):
         new_batch: Callable[[Tracker, str, int, float, int], B],
     ) -> None:
         self.memory_limit = memory_limit
-        """The number of bytes of memory above which ``send`` declines. This limit is lowered while a caller
-        waits for memory, so that later callers do not get memory first."""
+        """The number of bytes of memory above which the kernel's ``send`` leaves the record to ``decline``.
+        This limit is lowered while a caller waits for memory, so that later callers do not get memory
+        first."""
         self._tracker = tracker
         self._lock = tracker.lock
         self._batch_size = batch_size

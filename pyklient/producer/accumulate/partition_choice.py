@@ -37,8 +37,8 @@ class PartitionChoice:
     ) -> int | None:
         """Return the partition of a record, or None for the sticky partition of records without a key.
 
-        *count* is the known number of partitions. If *partition* is not below it, the metadata is refreshed
-        first. Raises TypeError or ConfigurationError for a wrong *partition*.
+        *count* is the known number of partitions. If *partition* is not below *count*, the metadata is
+        refreshed first. Raises TypeError or ConfigurationError for a wrong *partition*.
         """
         if partition is None:
             if self._partitioner is not None:

@@ -45,7 +45,7 @@ class MicroBatchEnd:
 
     @property
     def latest(self) -> Offsets | None:
-        """The end of the topics when it was last looked up; None before the first time."""
+        """The end of the topics, as the last lookup has found it. None before the first lookup."""
         return self._latest
 
     def initial(self) -> Offsets:

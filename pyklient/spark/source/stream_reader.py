@@ -64,8 +64,8 @@ class StreamReader(DataSourceStreamReader):
         return to_json(self._end.after(begin, limited=limited))
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Return the end of the topics when it was last looked up. Spark shows it in the progress of the
-        query."""
+        """Return the end of the topics, as the last lookup has found it. Spark shows it in the progress of
+        the query."""
         latest = self._end.latest
         return None if latest is None else to_json(latest)
 
