@@ -96,7 +96,8 @@ class BoundedRead:
     :meth:`close`, a new loop raises ClosedError.
 
     A BoundedRead closes itself when it has reached its end, when it is dropped, and at the end of a ``with``
-    block. It then closes the connections of *client* too, unless it *keeps_client* for another read.
+    block. It then closes the connections of *client* too, unless *keeps_client* is true, because another read
+    uses them.
     """
 
     def __init__(
@@ -111,7 +112,7 @@ class BoundedRead:
         keeps_client: bool = False,
     ) -> None:
         self.bounds = dict(bounds)
-        """The bounds of each partition: its first offset, and the offset after its last."""
+        """The bounds of each partition: the offset to begin at, and the offset before which reading ends."""
         self._client = client
         self._keeps_client = keeps_client
         self._fetchers = FetcherManager(client, config)
@@ -258,7 +259,7 @@ def _check(point: object) -> None:
 def _bounds(
     topics: Sequence[str], start: _Times, end: _Times, isolation_level: int
 ) -> Dialogue[dict[TopicPartition, tuple[int, int]]]:
-    """Return the bounds of each partition: its first offset, and the offset after its last."""
+    """Return the bounds of each partition: the offset to begin at, and the offset before which reading ends."""
     partitions = yield from partitions_of(topics, tries=_UNKNOWN_TOPIC_TRIES)
     for bound in (start, end):
         bound.reject_unknown(partitions)

@@ -60,7 +60,7 @@ def consumer_metrics(
 def _partition(
     counts: PartitionCounts, cursor: Cursor | None, reached: Position | None, now: float
 ) -> ConsumedPartition:
-    """Return the metrics of a partition. *cursor* is None if it is not assigned now."""
+    """Return the metrics of a partition. *cursor* is None if the partition is not assigned now."""
     position = None
     if cursor is not None:
         position = cursor.owned.start if reached is None else reached.offset

@@ -34,8 +34,8 @@ class _Search:
         self._steps = steps
         self._name = name
         self._ends: dict[tuple[int, int], int | None] = {}
-        """The position at which each group ends, by the first step of the group and the position at which it
-        begins."""
+        """The position at which each group ends, by the group's first step and the position at which the
+        group begins."""
 
     def end(self, number: int, at: int, *, whole: bool) -> int | None:
         """Find the preferred match that begins with step *number* at position *at* of the name. Return the

@@ -37,7 +37,8 @@ NOBODY = MemberIdentity()
 
 
 class LookedUp(NamedTuple):
-    """The offset at which ``auto_offset_reset`` begins a partition, and the topic's id when it was looked up.
+    """The offset at which a partition begins by ``auto_offset_reset``, and the topic's id when it was looked
+    up.
 
     The offset is not valid in a topic that was deleted and created again under the same name.
     """
@@ -87,7 +88,8 @@ class OwnedPartition:
         self.committed = committed
         """The committed offset at which reading begins. None if no offset was committed."""
         self.looked_up = looked_up
-        """The offset that ``auto_offset_reset`` led to. None if no offset had to be looked up so far."""
+        """The offset that was looked up by ``auto_offset_reset``. None if no offset had to be looked up so
+        far."""
         self.reached = reached
         """The position that this client had reached when the partition was revoked and assigned to this
         client again at once. Reading continues at this position. None if no message had been handed out."""

@@ -55,7 +55,8 @@ class Atomic:
 
 @dataclass(frozen=True)
 class Lookaround:
-    """A condition on the text after or before a position: it matches *body* (if *negative*, it does not)."""
+    """A condition on the text after or before a position: the text matches *body*, or does not if
+    *negative*."""
 
     body: "Node"
     behind: int | None
@@ -65,7 +66,8 @@ class Lookaround:
 
 @dataclass(frozen=True)
 class Anchor:
-    """A condition on a position. *kind* is the letter of the escape that has it in Java: A, z, b or B."""
+    """A condition on a position. *kind* is the letter of the escape by which Java writes the condition: A, z,
+    b or B."""
 
     kind: str
 

@@ -27,7 +27,8 @@ _CURED_BY_NEW_SESSION = {
 
 
 class Wanted(NamedTuple):
-    """The fetch of one partition: from which offset on to fetch, and how many bytes at most."""
+    """The part of a fetch request for one partition: the offset to begin at, and the largest number of
+    bytes."""
 
     fetch_offset: int
     max_bytes: int

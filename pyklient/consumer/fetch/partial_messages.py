@@ -26,8 +26,8 @@ _SMALLEST: Final = 4096
 def as_many_as_fit(
     cursors: dict[TopicPartition, Cursor], allowed: Mapping[Cursor, int], most: int
 ) -> dict[Cursor, int]:
-    """Return the first of the cursors in *allowed*, with the bytes to ask for, so that the response has at
-    most *most* bytes.
+    """Return as many cursors of *allowed* as fit into a response of *most* bytes, with the bytes to ask for
+    each.
 
     At least one cursor is returned. If other cursors are left out, the returned cursors go to the end of
     *cursors*, so that all cursors have their turn.

@@ -1,4 +1,5 @@
-"""The messages that wait for a worker. Those of one key wait in one queue, so that they keep their order."""
+"""The messages that wait for a worker. Messages with the same key wait in one queue, so that they keep their
+order."""
 
 import threading
 from collections import deque

@@ -37,7 +37,7 @@ class Form(Protocol[_Made]):
         """Return True if *chunk* has this form."""
 
     def remade(self, chunk: AnyChunk) -> _Made:
-        """Return the remaining records of *chunk*, which has the other form, in this form."""
+        """Convert the remaining records of *chunk*, which has the other form, to this form."""
 
 
 class Decoding(NamedTuple):

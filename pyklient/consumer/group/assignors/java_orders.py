@@ -1,6 +1,6 @@
 """The orders in which Java sorts texts, and in which its hash tables return texts and partitions.
 
-Java's sticky assignors iterate over hash tables, so this order decides which of several equally good
+Java's sticky assignors iterate over hash tables, so these orders decide which of several equally good
 assignments a group gets. The leader of a group may be a Java program or one of pyklient, and both should make
 the same assignment.
 """

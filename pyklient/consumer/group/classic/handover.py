@@ -136,9 +136,10 @@ class Handover:
 
     def event_after_sleep(self) -> Event | None:
         """Return Event.LOST if the process did not run for so long that the group has removed the member.
+        Otherwise return None.
 
-        Then the partitions of the member are marked as lost. The member joins again with its old
-        id, which the group may still know. Otherwise return None.
+        If the group has removed the member, the partitions of the member are marked as lost. The member joins
+        again with its old id, which the group may still know.
         """
         if not self._heartbeats.slept_too_long():
             return None

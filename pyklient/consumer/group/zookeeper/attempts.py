@@ -21,7 +21,7 @@ class Attempts:
         self.count = 0
         """The number of attempts that this round has made so far."""
         self.failure: KafkaError | None = None
-        """The error of the last attempt, or None if other members owned partitions then."""
+        """The error of the last attempt. None if it failed only because other members owned partitions."""
         self._due_at = 0.0
 
     @property

@@ -56,7 +56,7 @@ class ZooKeeperMember:
         return MemberIdentity(self.generation, self.consumer_id)
 
     def name_taken(self) -> RegistryError:
-        """Return the error for a node of this member's name that another session has."""
+        """Return the error to raise if another session has a node with this member's name."""
         return RegistryError(
             f"group {self.group_id} has a member {self.consumer_id} already, in another session with "
             "ZooKeeper; give each consumer its own consumer_id, or none"
