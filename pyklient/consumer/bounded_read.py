@@ -112,7 +112,7 @@ class BoundedRead:
         keeps_client: bool = False,
     ) -> None:
         self.bounds = dict(bounds)
-        """The bounds of each partition: the offset to begin at, and the offset before which reading ends."""
+        """The bounds of each partition: the offset to begin at, and the offset before which to end."""
         self._client = client
         self._keeps_client = keeps_client
         self._fetchers = FetcherManager(client, config)
@@ -259,7 +259,7 @@ def _check(point: object) -> None:
 def _bounds(
     topics: Sequence[str], start: _Times, end: _Times, isolation_level: int
 ) -> Dialogue[dict[TopicPartition, tuple[int, int]]]:
-    """Return the bounds of each partition: the offset to begin at, and the offset before which reading ends."""
+    """Return the bounds of each partition: the offset to begin at, and the offset before which to end."""
     partitions = yield from partitions_of(topics, tries=_UNKNOWN_TOPIC_TRIES)
     for bound in (start, end):
         bound.reject_unknown(partitions)
