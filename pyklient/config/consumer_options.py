@@ -26,6 +26,9 @@ NOT_READ: Final = frozenset(
         "exclude_internal_topics",
         "group_id",
         "group_instance_id",
+        "offsets_channel_backoff_ms",
+        "offsets_channel_socket_timeout_ms",
+        "offsets_commit_max_retries",
         "offsets_retention_ms",
         "offsets_storage",
         "queued_max_message_chunks",
@@ -82,6 +85,22 @@ class ConsumerConfig(ClientConfig):
         None,
         "how long Kafka keeps the offsets that the group commits, from each commit on; by default as long as "
         "offsets.retention.minutes of the brokers says (needs Kafka 0.9 or later; only in pyklient)",
+        at_least=1,
+    )
+    offsets_commit_max_retries: int | None = option(
+        None,
+        "largest number of retries when offsets are committed to Kafka; by default, only the time-out of the "
+        "commit is a limit",
+        at_least=0,
+    )
+    offsets_channel_backoff_ms: int | None = option(
+        None,
+        "pause before offsets are committed to Kafka again; by default, that of retry_backoff_ms",
+        at_least=0,
+    )
+    offsets_channel_socket_timeout_ms: int | None = option(
+        None,
+        "longest wait for the response when offsets are committed to Kafka; by default request_timeout_ms",
         at_least=1,
     )
     dual_commit_enabled: bool | None = option(

@@ -267,6 +267,16 @@ class ConsumerOptions(ReadOptions, total=False):
     """how long Kafka keeps the offsets that the group commits, from each commit on; by default as long as
     offsets.retention.minutes of the brokers says (needs Kafka 0.9 or later; only in pyklient)"""
 
+    offsets_commit_max_retries: int | None
+    """largest number of retries when offsets are committed to Kafka; by default, only the time-out of the
+    commit is a limit"""
+
+    offsets_channel_backoff_ms: int | None
+    """pause before offsets are committed to Kafka again; by default, that of retry_backoff_ms"""
+
+    offsets_channel_socket_timeout_ms: int | None
+    """longest wait for the response when offsets are committed to Kafka; by default request_timeout_ms"""
+
     dual_commit_enabled: bool | None
     """commit offsets to both Kafka and ZooKeeper, and resume at the larger one; by default on if coordination
     is zookeeper and offsets_storage is kafka"""

@@ -258,6 +258,7 @@ class ConsumerConnector:
         self,
         offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None,
         timeout: float | None = None,
+        retry_on_failure: bool = True,
     ) -> None:
         """Commit the positions of the streams, or exactly *offsets*: the offset of the next message to read
         in each partition.
@@ -265,14 +266,10 @@ class ConsumerConnector:
         Without *offsets*, the message that a loop has got last is committed too, unless another thread runs
         that loop. Raises CommitError if some partitions were not committed, for instance because another
         member owns them now; all others are committed. Raises KafkaTimeoutError with the last failure after
-        *timeout* seconds (None: ``default_api_timeout_ms``).
+        *timeout* seconds (None: ``default_api_timeout_ms``), or the first failure if *retry_on_failure* is
+        false.
         """
-        if offsets is None:
-            self._control.commit(self._streams, timeout)
-            return
-        self._control.check_commits()
-        positions = argument_checks.positions(offsets, "offsets")
-        self._commits.commit_these(positions, self._control.seconds(timeout))
+        self._control.commit(self._streams, timeout, offsets, retry_on_failure)
 
     def commit_offsets_async(
         self,

@@ -4,7 +4,7 @@ The streams of a connector share one StreamControl. It looks up in the cluster w
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pyklient import argument_checks
 from pyklient.config import ConsumerConfig
@@ -46,10 +46,22 @@ class StreamControl:
         self._commits = commits
         self._lifecycle = lifecycle
 
-    def commit(self, streams: Sequence[StreamCore], timeout: float | None) -> None:
-        """Commit the positions of *streams*, as ``ConsumerConnector.commit_offsets`` describes it."""
+    def commit(
+        self,
+        streams: Sequence[StreamCore],
+        timeout: float | None,
+        offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None,
+        retry_on_failure: bool = True,
+    ) -> None:
+        """Commit *offsets*, or the positions of *streams*, as ``ConsumerConnector.commit_offsets`` describes
+        it."""
         self.check_commits()
-        self._commits.commit(streams, self.seconds(timeout))
+        once = not argument_checks.flag(retry_on_failure, "retry_on_failure")
+        if offsets is None:
+            self._commits.commit(streams, self.seconds(timeout), once=once)
+        else:
+            positions = argument_checks.positions(offsets, "offsets")
+            self._commits.commit_these(positions, self.seconds(timeout), once=once)
 
     def seek(
         self, stream: StreamCore, partition: TopicPartition, to: StartPoint, timeout: float | None

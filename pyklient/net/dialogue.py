@@ -89,9 +89,12 @@ Step: TypeAlias = Ask | Pause | Refresh
 Dialogue: TypeAlias = Generator[Step, Any, T]
 
 
-def retried(attempt: Callable[[], Dialogue[T]], *, tries: int | None = None) -> Dialogue[T]:
-    """Run the dialogue that *attempt* returns, again and again until it succeeds, with the client's back-off
-    in between.
+def retried(
+    attempt: Callable[[], Dialogue[T]], *, tries: int | None = None, pause: float | None = None
+) -> Dialogue[T]:
+    """Run the dialogue that *attempt* returns, again and again until it succeeds.
+
+    Between two attempts, wait for *pause* seconds, or for the client's back-off if *pause* is None.
 
     Raises the error of an attempt if the error is not ``retriable``, or if the attempt was the last of
     *tries* attempts.
@@ -105,7 +108,7 @@ def retried(attempt: Callable[[], Dialogue[T]], *, tries: int | None = None) -> 
             if not error.retriable or failures == tries:
                 raise
             problem = error
-        yield Pause(because=problem)
+        yield Pause(pause, because=problem)
 
 
 def while_worthwhile(dialogue: Dialogue[T], in_vain: Callable[[], KafkaError | None]) -> Dialogue[T]:

@@ -175,6 +175,24 @@ _SINCE_0_8: Final = (
         option="offsets_storage",
     ),
     Property(
+        key="offsets.channel.backoff.ms",
+        default=1_000,
+        parse=whole(0),
+        option="offsets_channel_backoff_ms",
+    ),
+    Property(
+        key="offsets.channel.socket.timeout.ms",
+        default=10_000,
+        parse=whole(1),
+        option="offsets_channel_socket_timeout_ms",
+    ),
+    Property(
+        key="offsets.commit.max.retries",
+        default=5,
+        parse=whole(0),
+        option="offsets_commit_max_retries",
+    ),
+    Property(
         key="dual.commit.enabled",
         parse=boolean,
         option="dual_commit_enabled",

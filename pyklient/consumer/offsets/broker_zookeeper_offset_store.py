@@ -52,18 +52,24 @@ class BrokerZooKeeperOffsetStore:
         return {each: found.get(each) for each in partitions}
 
     def commit(
-        self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity, timeout: float
+        self,
+        positions: Mapping[TopicPartition, OffsetAndMetadata],
+        identity: MemberIdentity,
+        timeout: float,
+        *,
+        once: bool = False,
     ) -> Rejections:
         """Write *positions*. Return those that the broker has rejected.
 
         ZooKeeper does not know which member owns the partitions, so *identity* is not used. Raises
-        KafkaTimeoutError after *timeout* seconds.
+        KafkaTimeoutError after *timeout* seconds, and the first failure if *once*.
         """
         rejections: dict[TopicPartition, Rejection] = {}
         left = dict(positions)
         try:
             if left:
-                self._dialogues.play(retried(partial(_commit, self._group_id, left, rejections)), timeout)
+                attempt = partial(_commit, self._group_id, left, rejections)
+                self._dialogues.play(retried(attempt, tries=1 if once else None), timeout)
         except KafkaTimeoutError as error:
             raise KafkaTimeoutError(
                 f"cannot commit offsets of group {self._group_id} to ZooKeeper: {error}"

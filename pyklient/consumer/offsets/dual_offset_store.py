@@ -41,7 +41,12 @@ class DualOffsetStore:
         return {each: _larger(in_kafka.get(each), in_zookeeper.get(each)) for each in partitions}
 
     def commit(
-        self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity, timeout: float
+        self,
+        positions: Mapping[TopicPartition, OffsetAndMetadata],
+        identity: MemberIdentity,
+        timeout: float,
+        *,
+        once: bool = False,
     ) -> Rejections:
         """Store *positions* in Kafka, and then store the accepted positions in ZooKeeper too. Return the
         positions that one of the two has rejected.
@@ -50,10 +55,10 @@ class DualOffsetStore:
         that the group has removed.
         """
         deadline = time.monotonic() + timeout
-        rejected = dict(self._kafka.commit(positions, identity, timeout))
+        rejected = dict(self._kafka.commit(positions, identity, timeout, once=once))
         accepted = {each: position for each, position in positions.items() if each not in rejected}
         if accepted:
-            rejected |= self._zookeeper.commit(accepted, identity, deadline - time.monotonic())
+            rejected |= self._zookeeper.commit(accepted, identity, deadline - time.monotonic(), once=once)
         return rejected
 
     def commit_async(

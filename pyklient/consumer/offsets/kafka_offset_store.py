@@ -4,6 +4,7 @@ import logging
 from collections.abc import Collection, Mapping
 from concurrent.futures import Future
 from functools import partial
+from typing import Final, NamedTuple, Self
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.group_coordinator_client import GroupCoordinatorClient
@@ -28,7 +29,7 @@ from pyklient.protocol.messages import (
 )
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
-__all__ = ["KafkaOffsetStore", "commit_offsets", "fetch_offsets"]
+__all__ = ["CommitRetries", "KafkaOffsetStore", "commit_offsets", "fetch_offsets"]
 
 log = logging.getLogger("pyklient.consumer")
 
@@ -47,6 +48,31 @@ _OUTDATED = (
 )
 
 
+class CommitRetries(NamedTuple):
+    """How often a commit is tried, and for how long each attempt waits. None stands for no limit but the
+    time-out of the commit, and for the time-out and the back-off of all requests."""
+
+    tries: int | None = None
+    pause: float | None = None
+    """The seconds between two attempts."""
+    answer_within: float | None = None
+    """The seconds that one attempt waits for the response."""
+
+    @classmethod
+    def of(cls, config: ConsumerConfig) -> Self:
+        """Return what the options of *config* say."""
+        retries, timeout_ms = config.offsets_commit_max_retries, config.offsets_channel_socket_timeout_ms
+        pause_ms = config.offsets_channel_backoff_ms
+        return cls(
+            None if retries is None else retries + 1,
+            None if pause_ms is None else pause_ms / 1000,
+            None if timeout_ms is None else timeout_ms / 1000,
+        )
+
+
+_UNTIL_TIMEOUT: Final = CommitRetries()
+
+
 class KafkaOffsetStore:
     """An OffsetStore that keeps positions at the group coordinator *coordinator*."""
 
@@ -61,6 +87,7 @@ class KafkaOffsetStore:
         # To the coordinator, a group that its members coordinate through ZooKeeper has none.
         self._has_members = config.coordination == "kafka"
         self._retention_ms = config.offsets_retention_ms
+        self._retries = CommitRetries.of(config)
         self._dialogues = DialoguePlayer(client)
 
     def fetch(
@@ -75,16 +102,27 @@ class KafkaOffsetStore:
         )
 
     def commit(
-        self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity, timeout: float
+        self,
+        positions: Mapping[TopicPartition, OffsetAndMetadata],
+        identity: MemberIdentity,
+        timeout: float,
+        *,
+        once: bool = False,
     ) -> Rejections:
         """Commit *positions* as the member with *identity*. Return the positions that the coordinator has
         rejected.
 
-        Raises KafkaTimeoutError after *timeout* seconds.
+        Raises KafkaTimeoutError after *timeout* seconds, and the first failure if *once*.
         """
         try:
             return self._dialogues.play(
-                commit_offsets(self._coordinator, self._known(identity), positions, self._retention_ms),
+                commit_offsets(
+                    self._coordinator,
+                    self._known(identity),
+                    positions,
+                    self._retention_ms,
+                    self._retries._replace(tries=1) if once else self._retries,
+                ),
                 timeout,
             )
         except KafkaTimeoutError as error:
@@ -147,6 +185,7 @@ def commit_offsets(
     identity: MemberIdentity,
     positions: Mapping[TopicPartition, OffsetAndMetadata],
     retention_ms: int | None = None,
+    retries: CommitRetries = _UNTIL_TIMEOUT,
 ) -> Dialogue[Rejections]:
     """Commit *positions*, which the coordinator keeps for *retention_ms* if that is not None.
 
@@ -155,7 +194,10 @@ def commit_offsets(
     rejections: dict[TopicPartition, Rejection] = {}
     left = dict(positions)
     if left:
-        yield from retried(partial(_commit_left, coordinator, identity, left, rejections, retention_ms))
+        attempt = partial(
+            _commit_left, coordinator, identity, left, rejections, retention_ms, retries.answer_within
+        )
+        yield from retried(attempt, tries=retries.tries, pause=retries.pause)
     return rejections
 
 
@@ -165,6 +207,7 @@ def _commit_left(
     left: dict[TopicPartition, OffsetAndMetadata],
     rejections: dict[TopicPartition, Rejection],
     retention_ms: int | None,
+    answer_within: float | None,
 ) -> Dialogue[None]:
     """Commit the positions in *left*, and remove from *left* those that need not be tried again.
 
@@ -173,7 +216,7 @@ def _commit_left(
     request = commit_request(coordinator.group_id, identity, left, retention_ms)
     oldest, newest = _versions(retention_ms)
     response = yield from coordinator.ask(
-        request, purpose=Purpose.OTHER, max_version=newest, min_version=oldest
+        request, timeout=answer_within, purpose=Purpose.OTHER, max_version=newest, min_version=oldest
     )
     codes = commit_errors(response)
     rejections.update((each, _rejection(code)) for each, code in codes.items() if code not in _PASSING)

@@ -21,7 +21,12 @@ class NoOffsetStore:
         return dict.fromkeys(partitions)
 
     def commit(
-        self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity, timeout: float
+        self,
+        positions: Mapping[TopicPartition, OffsetAndMetadata],
+        identity: MemberIdentity,
+        timeout: float,
+        *,
+        once: bool = False,
     ) -> Rejections:
         """Raise ConfigurationError, because offsets can be committed only for a group."""
         raise ConfigurationError("offsets can be committed only for a group; set group_id")

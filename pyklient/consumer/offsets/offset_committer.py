@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from functools import partial
 
 from pyklient.consumer.offsets.background_commits import BackgroundCommits, CommitCallback
-from pyklient.consumer.offsets.offset_store import OffsetStore, Rejection, Rejections
+from pyklient.consumer.offsets.commit_failures import why_not_ours, why_rejected
+from pyklient.consumer.offsets.offset_store import OffsetStore, Rejections
 from pyklient.consumer.offsets.uncommitted_positions import ToCommit, UncommittedPositions
 from pyklient.consumer.owned_partitions import NOBODY, Assignment, Ownership
 from pyklient.consumer.stream.stream_core import StreamCore
@@ -64,24 +65,27 @@ class OffsetCommitter:
         ``UncommittedPositions.begin`` describes which positions are kept."""
         self._uncommitted.begin(assignment, assigned)
 
-    def commit(self, streams: Sequence[StreamCore], timeout: float) -> None:
+    def commit(self, streams: Sequence[StreamCore], timeout: float, *, once: bool = False) -> None:
         """Commit the positions of *streams*, without messages that a loop in another thread has in hand.
 
         Raises CommitError if some partitions were not committed; all others are committed. Raises
-        KafkaTimeoutError with the last failure after *timeout* seconds.
+        KafkaTimeoutError with the last failure after *timeout* seconds. If *once*, a failure is raised at
+        once.
         """
         deadline = time.monotonic() + timeout
         find = partial(self._uncommitted.find, streams, in_hand=True)
         with self._taking_turns(timeout, find, for_callbacks=not self._ownership.changes_here()) as wanted:
-            self._commit(wanted, deadline)
+            self._commit(wanted, deadline, once=once)
 
-    def commit_these(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout: float) -> None:
+    def commit_these(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout: float, *, once: bool = False
+    ) -> None:
         """Commit *offsets*, whatever messages have been handed out. The errors are those of
         :meth:`commit`."""
         deadline = time.monotonic() + timeout
         find = partial(self._uncommitted.name, offsets)
         with self._taking_turns(timeout, find, for_callbacks=not self._ownership.changes_here()) as wanted:
-            self._commit(wanted, deadline)
+            self._commit(wanted, deadline, once=once)
 
     def commit_in_background(
         self,
@@ -209,11 +213,13 @@ class OffsetCommitter:
             return f"; the last failure: {failure}"
         return ", because the group rebalances" if self._ownership.rebalancing else ""
 
-    def _commit(self, wanted: Mapping[TopicPartition, ToCommit], deadline: float) -> None:
+    def _commit(
+        self, wanted: Mapping[TopicPartition, ToCommit], deadline: float, *, once: bool = False
+    ) -> None:
         """Commit *wanted* under the current identity of the member.
 
-        If the group has begun another generation, wait for the next identity. A partition that another member
-        owns now is an error, unless no message of it was handed out.
+        If the group has begun another generation, wait for the next identity, but not if *once*. A partition
+        that another member owns now is an error, unless no message of it was handed out.
         """
         failed: dict[TopicPartition, KafkaError] = {}
         left = dict(wanted)
@@ -226,7 +232,12 @@ class OffsetCommitter:
             }
             gone = {each: position.generation for each, position in left.items() if each not in ours}
             failed.update(
-                (each, KafkaError(self._why_not_ours(each, assignment, generation)))
+                (
+                    each,
+                    KafkaError(
+                        why_not_ours(each, assignment, generation, self._streams, self._partition_count)
+                    ),
+                )
                 for each, generation in gone.items()
                 if wanted[each].read
             )
@@ -235,7 +246,9 @@ class OffsetCommitter:
             left = {}
             if ours:
                 try:
-                    rejected = self._store.commit(ours, assignment.identity, deadline - time.monotonic())
+                    rejected = self._store.commit(
+                        ours, assignment.identity, deadline - time.monotonic(), once=once
+                    )
                 except KafkaError:
                     self._by_call.count(0, failed=True)
                     raise
@@ -243,10 +256,10 @@ class OffsetCommitter:
                 self._uncommitted.note_committed(
                     assignment, {each: wanted[each] for each in ours if each not in rejected}
                 )
-                again = self._await_next(assignment, rejected, deadline)
+                again = [] if once else self._await_next(assignment, rejected, deadline)
                 left = {each: wanted[each] for each in again}
                 failed.update(
-                    (each, _why_rejected(why, assignment))
+                    (each, why_rejected(why, assignment))
                     for each, why in rejected.items()
                     if each not in again
                 )
@@ -256,38 +269,6 @@ class OffsetCommitter:
                 + "; ".join(f"{each} ({error})" for each, error in failed.items()),
                 failed,
             )
-
-    def _why_not_ours(self, partition: TopicPartition, assignment: Assignment, generation: int) -> str:
-        """Return a text with the known reason why the client has not owned *partition* since *generation*."""
-        topic = partition.topic
-        if not any(
-            topic in stream.topics if stream.topic_filter is None else stream.topic_filter.allows(topic)
-            for stream in self._streams
-        ):
-            return "this connector has no stream of that topic"
-        count = self._partition_count(partition.topic)
-        if not count:
-            return "there is no such topic"
-        if partition.partition >= count:
-            return f"there is no such partition: the topic has {count}, numbered from 0"
-        current = assignment.identity.generation
-        if assignment.partitions and assignment.identity == NOBODY:
-            return "this connector does not read it: it was not passed to assign()"
-        if current < 0:
-            return (
-                "this connector is not in its group now: it has not joined yet, or it has left because it "
-                "closes or because a loop took no message for max_poll_interval_ms"
-            )
-        owned = assignment.partitions.get(partition)
-        if owned is None:
-            return (
-                f"the group did not assign it to this connector in generation {current}; its "
-                "messages come again, from the committed offset, where it is assigned"
-            )
-        return (
-            f"it was revoked after generation {generation} and assigned to this connector again in "
-            f"generation {owned.since}; its messages come again from the committed offset"
-        )
 
     def _await_next(
         self, assignment: Assignment, rejected: Rejections, deadline: float
@@ -328,13 +309,3 @@ class OffsetCommitter:
         )
         for partition, why in rejected.items():
             log.info("the automatic commit did not store the offset of %s: %s", partition, why.error)
-
-
-def _why_rejected(rejection: Rejection, assignment: Assignment) -> KafkaError:
-    """Return the error of a position that was rejected under *assignment*."""
-    if rejection.outdated and assignment.identity == NOBODY:
-        return KafkaError(
-            f"{rejection.error}; the group has members, and a connector that uses assign() is not one of "
-            "them: stop these members, or use another group_id"
-        )
-    return rejection.error

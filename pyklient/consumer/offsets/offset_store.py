@@ -42,12 +42,17 @@ class OffsetStore(Protocol):
         """
 
     def commit(
-        self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity, timeout: float
+        self,
+        positions: Mapping[TopicPartition, OffsetAndMetadata],
+        identity: MemberIdentity,
+        timeout: float,
+        *,
+        once: bool = False,
     ) -> Rejections:
         """Store *positions* as the member with *identity*. Return the partitions whose positions were
         rejected.
 
-        Raise the last failure if the store cannot be reached within *timeout* seconds.
+        Raise the last failure if the store cannot be reached within *timeout* seconds, or at once if *once*.
         """
 
     def commit_async(

@@ -44,11 +44,17 @@ class ZooKeeperOffsetStore:
         return found
 
     def commit(
-        self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity, timeout: float
+        self,
+        positions: Mapping[TopicPartition, OffsetAndMetadata],
+        identity: MemberIdentity,
+        timeout: float,
+        *,
+        once: bool = False,
     ) -> Rejections:
         """Write *positions* to ZooKeeper. No position is rejected.
 
-        ZooKeeper does not know which member owns the partitions, so *identity* is not used.
+        ZooKeeper does not know which member owns the partitions, so *identity* is not used. Nothing is
+        written again, so *once* is not used either.
         """
         offsets = {each: position.offset for each, position in positions.items()}
         self._play(write_offsets(self._group_id, offsets), timeout)

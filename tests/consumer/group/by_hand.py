@@ -85,7 +85,12 @@ class DictionaryStore:
             return {each: self.positions.get(each) for each in partitions}
 
     def commit(
-        self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity, timeout: float
+        self,
+        positions: Mapping[TopicPartition, OffsetAndMetadata],
+        identity: MemberIdentity,
+        timeout: float,
+        *,
+        once: bool = False,
     ) -> Rejections:
         with self._lock:
             if self.generation not in (None, identity.generation):

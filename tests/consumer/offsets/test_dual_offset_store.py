@@ -18,7 +18,12 @@ class Down(DictionaryStore):
     """A store that cannot be reached."""
 
     def commit(
-        self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity, timeout: float
+        self,
+        positions: Mapping[TopicPartition, OffsetAndMetadata],
+        identity: MemberIdentity,
+        timeout: float,
+        *,
+        once: bool = False,
     ) -> Rejections:
         raise RegistryConnectionError("down")
 

@@ -2,10 +2,12 @@ from typing import Any
 
 import pytest
 
+from pyklient.config import ConsumerConfig
 from pyklient.consumer.group_coordinator_client import GroupCoordinatorClient
-from pyklient.consumer.offsets.kafka_offset_store import commit_offsets, fetch_offsets
+from pyklient.consumer.offsets.kafka_offset_store import CommitRetries, commit_offsets, fetch_offsets
 from pyklient.consumer.owned_partitions import NOBODY, MemberIdentity
 from pyklient.errors import BrokerConnectionError, BrokerError, UnsupportedVersionError
+from pyklient.net.dialogue import Ask, Pause
 from pyklient.net.metadata import Metadata, Node
 from pyklient.protocol.messages import (
     FindCoordinatorResponse,
@@ -134,3 +136,31 @@ def test_offsets_are_asked_for_and_committed_again_wherever_the_coordinator_has_
     assert found == {T0: OffsetAndMetadata(5)}
     left = {T0: OffsetAndMetadata(1)}
     assert play(commit_offsets(coordinator(), NOBODY, left), [*moved, answer({T0: 0})])[0] == {}
+
+
+@pytest.mark.parametrize("tries", [1, 3])
+def test_a_commit_is_tried_as_often_as_the_options_say_with_their_pause_and_time_out(tries: int) -> None:
+    left = {T0: OffsetAndMetadata(1)}
+    dialogue = commit_offsets(coordinator(), NOBODY, left, None, CommitRetries(tries, 0.5, 2.0))
+    steps = [next(dialogue)]
+
+    def go_on() -> None:
+        while True:
+            steps.append(dialogue.send(answer({T0: LOADING}) if isinstance(steps[-1], Ask) else None))
+
+    with pytest.raises(BrokerError, match="cannot commit offsets of group g"):
+        go_on()
+    assert [each.timeout for each in steps if isinstance(each, Ask)] == [2.0] * tries
+    assert [each.seconds for each in steps if isinstance(each, Pause)] == [0.5] * (tries - 1)
+
+
+def test_the_options_of_scalas_consumer_limit_the_retries_of_commits() -> None:
+    config = ConsumerConfig.from_options(
+        {
+            "offsets_commit_max_retries": 5,
+            "offsets_channel_backoff_ms": 1_000,
+            "offsets_channel_socket_timeout_ms": 10_000,
+        }
+    )
+    assert CommitRetries.of(config) == (6, 1.0, 10.0)
+    assert CommitRetries.of(ConsumerConfig()) == (None, None, None)

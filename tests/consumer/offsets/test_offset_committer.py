@@ -32,10 +32,17 @@ class Store(NoOffsetStore):
         self.answers: list[dict[TopicPartition, int]] = []
         self.asked: list[dict[TopicPartition, int]] = []
         self.meanwhile: Callable[[], None] = lambda: None
+        self.once = False
 
     def commit(
-        self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity, timeout: float
+        self,
+        positions: Mapping[TopicPartition, OffsetAndMetadata],
+        identity: MemberIdentity,
+        timeout: float,
+        *,
+        once: bool = False,
     ) -> Rejections:
+        self.once = once
         self.asked.append({each: at.offset for each, at in positions.items()})
         codes = self.answers.pop(0) if self.answers else {}
         self.meanwhile()
@@ -113,6 +120,14 @@ def test_a_commit_in_the_middle_of_a_rebalance_is_made_again_by_who_holds_the_ne
     group.store.meanwhile = rebalance
     group.commit()
     assert group.asked == [{T0: 2, T1: 2}] * 2
+
+
+def test_a_commit_that_is_tried_once_waits_for_no_other_generation() -> None:
+    group = Group()
+    group.store.answers = [{T0: OUTDATED[0]}]
+    with pytest.raises(CommitError, match="t-0"):
+        group.commits.commit([group.bench.stream], 5.0, once=True)
+    assert (group.asked, group.store.once) == ([{T0: 2, T1: 2}], True)
 
 
 def test_what_another_member_reads_now_is_not_committed() -> None:

@@ -43,13 +43,18 @@ class FencedOffsetStore:
         return self.store.fetch(partitions, timeout)
 
     def commit(
-        self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity, timeout: float
+        self,
+        positions: Mapping[TopicPartition, OffsetAndMetadata],
+        identity: MemberIdentity,
+        timeout: float,
+        *,
+        once: bool = False,
     ) -> Rejections:
         """Store *positions*. Reject all of them if the session in which the member got its partitions is
         over.
 
-        If the connection to ZooKeeper fails, try again. Raise KafkaTimeoutError with the last failure after
-        *timeout* seconds.
+        If the connection to ZooKeeper fails, try again, but not if *once*. Raise KafkaTimeoutError with the
+        last failure after *timeout* seconds.
         """
         deadline = time.monotonic() + timeout
         while True:
@@ -58,9 +63,9 @@ class FencedOffsetStore:
                     raise error
                 if not self._owns(identity, deadline - time.monotonic()):
                     return self._rejections(positions)
-                return self.store.commit(positions, identity, deadline - time.monotonic())
+                return self.store.commit(positions, identity, deadline - time.monotonic(), once=once)
             except (RegistryConnectionError, SessionExpiredError) as failure:
-                if self._closing:
+                if self._closing or once:
                     raise
                 if time.monotonic() + _PAUSE >= deadline:
                     raise KafkaTimeoutError(

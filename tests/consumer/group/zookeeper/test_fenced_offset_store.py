@@ -24,7 +24,7 @@ class Session:
 class Accepting:
     """An offset store that accepts all positions."""
 
-    def commit(self, *_: object) -> dict[TopicPartition, object]:
+    def commit(self, *_: object, once: bool) -> dict[TopicPartition, object]:
         """Accept them."""
         return {}
 
