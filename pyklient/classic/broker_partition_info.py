@@ -5,17 +5,14 @@ from typing import Final, NamedTuple
 
 from pyklient.classic.producer_config import ClassicProducerConfig
 from pyklient.classic.producer_pool import ProducerPool
-from pyklient.config.bootstrap_servers import parse_bootstrap_servers
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import KafkaError, broker_error
-from pyklient.net.connection.transport import Endpoint
+from pyklient.net.bootstrap import Bootstrap
 from pyklient.protocol.messages import MetadataResponse
 
 __all__ = ["NO_LEADER", "BrokerPartitionInfo", "PartitionAndLeader"]
 
 NO_LEADER: Final = -1
-
-_FIRST_ID: Final = -2
 
 
 class PartitionAndLeader(NamedTuple):
@@ -30,10 +27,7 @@ class BrokerPartitionInfo:
 
     def __init__(self, config: ClassicProducerConfig, pool: ProducerPool) -> None:
         self._pool = pool
-        self._servers = tuple(
-            Endpoint(_FIRST_ID - index, host, port)
-            for index, (host, port) in enumerate(parse_bootstrap_servers(config.metadata_broker_list or ""))
-        )
+        self._servers = Bootstrap(config.client_config).endpoints
         self._topics: dict[str, list[PartitionAndLeader]] = {}
         self._errors: dict[str, KafkaError] = {}
 

@@ -1,0 +1,108 @@
+"""The partitions among which a producer of Kafka 0.7 chooses: pairs of a broker and a partition."""
+
+import random
+import time
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from pyklient.classic.collation import checked_partition
+from pyklient.classic.producer_config import ClassicProducerConfig
+from pyklient.classic.producer_data import ProducerData
+from pyklient.classic.producer_pool import ProducerPool
+from pyklient.classic.queue_item import ANY_PARTITION, QueueItem
+from pyklient.classic.sync_producer import SyncProducer
+from pyklient.errors import ClosedError, ForkError, KafkaError, NoBrokersForPartitionError
+from pyklient.net.bootstrap import Bootstrap
+from pyklient.net.connection.transport import Endpoint
+
+__all__ = ["BrokerPartition", "PartitionCandidates"]
+
+
+class BrokerPartition(NamedTuple):
+    """A partition, and the broker that leads it. ANY_PARTITION if the broker chooses the partition."""
+
+    broker_id: int
+    partition: int
+
+
+class PartitionCandidates:
+    """Chooses a broker and a partition for each ProducerData, as the producer of Kafka 0.7 does.
+
+    With ``zk.connect``, the candidates are all partitions of the topic that have a leader, sorted by broker
+    and partition; the partitioner chooses one of them for a key, and chance does without a key. With
+    ``broker.list``, chance chooses a broker of the list, and keys are ignored.
+    """
+
+    def __init__(self, config: ClassicProducerConfig) -> None:
+        self._config = config
+        self._partitioner = config.chosen_partitioner
+        self._pool = ProducerPool(config)
+        self._pool.update(Endpoint(*each) for each in config.broker_list)
+        self._bootstrap = Bootstrap(config.client_config)
+        self._topics: dict[str, list[BrokerPartition]] = {}
+        self._bootstrap.on_cluster_change(self._topics.clear)
+
+    def queue_items(self, data: ProducerData) -> list[QueueItem]:
+        """Return the messages of *data* as items for the partition that is chosen for them.
+
+        Raises InvalidPartitionError if the partitioner fails, or returns something else than the number of a
+        candidate, and NoBrokersForPartitionError if there is no candidate.
+        """
+        chosen = self.choose(data.topic, data.key)
+        return [
+            QueueItem(each, data.topic, chosen.partition, broker_id=chosen.broker_id) for each in data.data
+        ]
+
+    def choose(self, topic: str, key: Any) -> BrokerPartition:
+        """Return the broker and the partition for messages of *topic* with *key*, which may be None."""
+        if self._config.broker_list:
+            return BrokerPartition(random.choice(self._config.broker_list).id, ANY_PARTITION)
+        candidates = self._topics.get(topic) or self._look(topic)
+        if key is None:
+            return random.choice(candidates)
+        return candidates[checked_partition(self._partitioner, topic, key, len(candidates))]
+
+    def producer(self, broker_id: int) -> SyncProducer:
+        """Return the SyncProducer of a broker. Raise BrokerConnectionError if the broker is not known."""
+        return self._pool.producer(broker_id)
+
+    def forget(self, topics: Iterable[str]) -> None:
+        """Look for the partitions of *topics* again before the next choice."""
+        for topic in topics:
+            self._topics.pop(topic, None)
+
+    def close(self) -> None:
+        """Close the connections to the brokers, and the session with ZooKeeper. Further calls do nothing."""
+        self._pool.close()
+        self._bootstrap.close()
+
+    def _look(self, topic: str) -> list[BrokerPartition]:
+        """Return the candidates for *topic*, as ZooKeeper and the brokers know them now."""
+        failure: KafkaError | None = None
+        for attempt in range(self._config.zk_read_num_retries + 1):
+            if attempt:
+                time.sleep(self._config.retry_backoff_ms / 1000)
+            try:
+                self._bootstrap.look(self._config.zk_session_timeout_ms / 1000)
+                if found := self._ask(topic):
+                    self._topics[topic] = found
+                    return found
+            except (ClosedError, ForkError):
+                raise
+            except KafkaError as error:
+                failure = error
+        reason = f"topic {topic!r} has no partition with a leader" if failure is None else str(failure)
+        raise NoBrokersForPartitionError(
+            f"no broker was found for a message of topic {topic!r} in "
+            f"{self._config.zk_read_num_retries + 1} attempts: {reason}"
+        ) from failure
+
+    def _ask(self, topic: str) -> list[BrokerPartition]:
+        response = self._pool.fetch_metadata(self._bootstrap.endpoints, [topic])
+        live = {broker.node_id for broker in response.brokers}
+        return sorted(
+            BrokerPartition(each.leader_id, each.partition_index)
+            for entry in response.topics
+            for each in entry.partitions
+            if each.leader_id in live
+        )
