@@ -48,7 +48,15 @@ if TYPE_CHECKING:
     from pyklient.consumer.consumer_connector import ConsumerConnector
     from pyklient.consumer.group.rebalance_listener import ClassicRebalanceListener, ConsumerRebalanceListener
     from pyklient.consumer.kafka_stream import KafkaStream
-    from pyklient.consumer.simple_consumer import Fetched, SimpleConsumer
+    from pyklient.consumer.simple.broker_consumer import BrokerConsumer
+    from pyklient.consumer.simple.broker_fetches import SimpleFetchResponse
+    from pyklient.consumer.simple.fetch_requests import (
+        FetchRequestBuilder,
+        PartitionFetch,
+        SimpleFetchRequest,
+    )
+    from pyklient.consumer.simple.fetched import Fetched
+    from pyklient.consumer.simple.simple_consumer import SimpleConsumer
     from pyklient.consumer.topic_filter import Blacklist, Whitelist
     from pyklient.errors import (
         AuthenticationError,
@@ -92,10 +100,16 @@ __version__ = VERSION
 __all__ = [
     # clients
     "Admin",
+    "BrokerConsumer",
     "ConsumerConnector",
     "Producer",
     "SimpleConsumer",
     "read",
+    # what SimpleConsumer.connect's consumer fetches
+    "FetchRequestBuilder",
+    "PartitionFetch",
+    "SimpleFetchRequest",
+    "SimpleFetchResponse",
     # what the clients return
     "BoundedRead",
     "BulkDelivery",
@@ -196,7 +210,11 @@ _HOMES: Final = {
     "pyklient.consumer.topic_filter": "Blacklist Whitelist",
     "pyklient.consumer.kafka_stream": "KafkaStream",
     "pyklient.consumer.bounded_read": "BoundedRead read",
-    "pyklient.consumer.simple_consumer": "Fetched SimpleConsumer",
+    "pyklient.consumer.simple.broker_consumer": "BrokerConsumer",
+    "pyklient.consumer.simple.broker_fetches": "SimpleFetchResponse",
+    "pyklient.consumer.simple.fetch_requests": "FetchRequestBuilder PartitionFetch SimpleFetchRequest",
+    "pyklient.consumer.simple.fetched": "Fetched",
+    "pyklient.consumer.simple.simple_consumer": "SimpleConsumer",
     "pyklient.errors": (
         "AuthenticationError BrokerConnectionError BrokerError BufferFullError ClosedError CommitError "
         "ConfigurationError ConsumerTimeout CorruptRecordError DataLossError DeliveryError "

@@ -27,6 +27,7 @@ from pyklient.metrics.traffic import Traffic
 from pyklient.net.backoff import Backoff
 from pyklient.net.connection.connection import Connection
 from pyklient.net.connection.transport import Endpoint
+from pyklient.net.forked_clients import belongs_to_the_parent
 from pyklient.net.single_flight import SingleFlight
 from pyklient.outage import Outage
 
@@ -163,10 +164,7 @@ class Pool:
 
     def _closed_error(self) -> KafkaError | None:
         if self._forked:
-            return ForkError(
-                "This client was made before a fork and belongs to the parent process; "
-                "make a new client in the child process"
-            )
+            return belongs_to_the_parent()
         if self._closing.is_set():
             return ClosedError("This client has been closed; make a new client")
         return None

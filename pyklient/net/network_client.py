@@ -6,17 +6,14 @@ before its first use, and starts no threads but the readers of shared connection
 
 import functools
 import logging
-import os
 import random
 import time
-import weakref
 from collections.abc import Callable, Collection
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from pyklient import kernel
 from pyklient.config import ClientConfig, ConsumerConfig, ProducerConfig
-from pyklient.error_codes import ErrorCode
 from pyklient.errors import (
     AuthenticationError,
     BrokerConnectionError,
@@ -25,7 +22,6 @@ from pyklient.errors import (
     KafkaError,
     KafkaTimeoutError,
     UnsupportedVersionError,
-    broker_error,
 )
 from pyklient.metrics.traffic import Traffic
 from pyklient.net.backoff import Backoff
@@ -37,9 +33,10 @@ from pyklient.net.connection.transport import Endpoint, UnreachableError
 from pyklient.net.connection.version_probe import OldBrokers
 from pyklient.net.connection_pool import Pool, Purpose
 from pyklient.net.dialogue import ANY, CONTROLLER, Ask, Dialogue, Pause, Refresh
+from pyklient.net.forked_clients import abandon_after_fork
 from pyklient.net.metadata import Metadata, MetadataHolder
+from pyklient.net.metadata_request import ask_metadata
 from pyklient.net.single_flight import SingleFlight
-from pyklient.protocol.messages import MetadataRequest, MetadataResponse
 
 if TYPE_CHECKING:
     from pyklient.registry.zookeeper import ZooKeeper
@@ -50,8 +47,6 @@ T = TypeVar("T")
 
 log = logging.getLogger("pyklient")
 
-_FIRST_WITH_AUTO_CREATE = 4
-"""The first version of Metadata that tells the broker whether it may create the topics that are named."""
 _TOO_SHORT = 1.0
 """The number of seconds that an attempt needs at least. An attempt with less time may fail although the
 broker is fine."""
@@ -76,7 +71,7 @@ class NetworkClient:
         )
         self._holder = MetadataHolder()
         self._refreshing: SingleFlight[object, Metadata] = SingleFlight()
-        _clients.add(self)
+        abandon_after_fork(self)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
@@ -233,7 +228,6 @@ class NetworkClient:
         """Close all connections. A call that waits for a response raises ClosedError. May be called again."""
         self._pool.close()
         self._bootstrap.close()
-        _clients.discard(self)
 
     def abandon(self) -> None:
         """Close the sockets in a child process after a fork. From then on, every use of the client raises
@@ -263,7 +257,7 @@ class NetworkClient:
                 connection = self._any_connection(Purpose.OTHER, deadline - time.monotonic())
                 # If the broker does not answer, there must be time left to ask another one.
                 limit = min(deadline, time.monotonic() + self._config.request_timeout_ms / 1000)
-                response = _ask_metadata(connection, topics, allow_auto_create, limit)
+                response = ask_metadata(connection, topics, limit, allow_auto_create=allow_auto_create)
                 self._bootstrap.complete(response)
                 return self._holder.update(response, all_topics=topics is None)
             except KafkaError as error:
@@ -352,35 +346,6 @@ def _tell_of_slow_kernel() -> None:
         )
 
 
-def _ask_metadata(
-    connection: Connection, topics: frozenset[str] | None, allow_auto_create: bool, deadline: float
-) -> MetadataResponse:
-    version = connection.version_of(MetadataRequest)
-    can_choose = version >= _FIRST_WITH_AUTO_CREATE
-    # Brokers before 0.11 create each topic that is named, if they are configured to create topics.
-    asked = topics if can_choose or allow_auto_create or not topics else None
-    listed = None if asked is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in asked]
-    request = MetadataRequest(
-        topics=[] if listed is None and version == 0 else listed,
-        allow_auto_topic_creation=allow_auto_create or not can_choose,
-    )
-    response: MetadataResponse = connection.ask(request, max(deadline - time.monotonic(), 0.001))
-    if response.error_code:
-        raise broker_error(response.error_code, f"cannot get metadata from {connection.endpoint}")
-    if topics is not None and not can_choose:
-        _keep_only(topics, response)
-    return response
-
-
-def _keep_only(topics: frozenset[str], response: MetadataResponse) -> None:
-    """Change *response*, which may describe all topics, into the response to a request for *topics*."""
-    response.topics = [topic for topic in response.topics if topic.name in topics]
-    response.topics += [
-        MetadataResponse.MetadataResponseTopic(name=name, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        for name in topics.difference(topic.name or "" for topic in response.topics)
-    ]
-
-
 def _out_of_time(timeout: float, last: KafkaError | None) -> KafkaTimeoutError:
     if isinstance(last, KafkaTimeoutError) and isinstance(last.__cause__, KafkaError):
         last = last.__cause__  # that time-out was only the rest of this one
@@ -402,14 +367,3 @@ def _none_reached(failures: list[KafkaError]) -> KafkaError:
         "; ".join(error.cause if isinstance(error, UnreachableError) else str(error) for error in failures),
         nobody_there=all(isinstance(error, UnreachableError) and error.nobody_there for error in failures),
     )
-
-
-_clients: "weakref.WeakSet[NetworkClient]" = weakref.WeakSet()
-
-
-def _abandon_all() -> None:
-    for client in list(_clients):
-        client.abandon()
-
-
-os.register_at_fork(after_in_child=_abandon_all)

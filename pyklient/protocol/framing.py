@@ -75,6 +75,12 @@ class ClientFraming:
         self.last_size = 0
         """The size in bytes of the last request that was encoded, including the length of its frame."""
 
+    def use_client_id(self, client_id: str | None) -> None:
+        """Send *client_id* in the header of each request from now on."""
+        if client_id != self._client_id:
+            self._client_id = client_id
+            self._starts.clear()
+
     @property
     def in_flight(self) -> int:
         """The number of requests that still expect a response."""

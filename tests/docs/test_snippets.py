@@ -1,7 +1,8 @@
 """Every ``python`` and ``shell`` block of the documents runs: each document by itself, and all of them one
 after the other on one broker, as somebody types them who reads from page to page.
 
-A reader's ``localhost:9092`` is the broker's address here; ``console`` and ``text`` blocks are only shown.
+A reader's ``localhost:9092`` and ``"localhost", 9092`` are the broker's address here.
+Blocks ``console`` and ``text`` are only shown.
 """
 
 import os
@@ -79,7 +80,9 @@ def _type(document: Path, broker: Broker, directory: Path, *, on_spark: bool) ->
 
 def _run_python(document: Path, block: Block, address: str, namespace: dict[str, Any]) -> None:
     # Line numbers of a failure are the document's.
-    source = "\n" * (block.line - 1) + block.text.replace("localhost:9092", address)
+    host, _, port = address.rpartition(":")
+    text = block.text.replace("localhost:9092", address).replace('"localhost", 9092', f'"{host}", {port}')
+    source = "\n" * (block.line - 1) + text
     exec(compile(source, str(document), "exec"), namespace)
 
 

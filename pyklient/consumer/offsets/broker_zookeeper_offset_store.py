@@ -11,6 +11,7 @@ from pyklient.consumer.offsets.offset_requests import (
     commit_request,
     fetch_request,
     fetched_offsets,
+    not_in_zookeeper,
 )
 from pyklient.consumer.offsets.offset_store import Rejection, Rejections, commit_here
 from pyklient.consumer.owned_partitions import NOBODY, MemberIdentity
@@ -130,17 +131,10 @@ def _ask(request: OffsetCommitRequest | OffsetFetchRequest) -> Dialogue[Any]:
     try:
         return (yield Ask(ANY, request, max_version=_IN_ZOOKEEPER))
     except UnsupportedVersionError as error:
-        raise _not_in_zookeeper(str(error)) from None
+        raise not_in_zookeeper(str(error)) from None
 
 
 def _error(code: int, context: str) -> KafkaError:
     if code == ErrorCode.UNSUPPORTED_VERSION:
-        return _not_in_zookeeper(f"{context}: the brokers do not use ZooKeeper")
+        return not_in_zookeeper(f"{context}: the brokers do not use ZooKeeper")
     return broker_error(code, context)
-
-
-def _not_in_zookeeper(reason: str) -> UnsupportedVersionError:
-    return UnsupportedVersionError(
-        f"{reason}. Only brokers of Kafka 0.8.1 to 3.9 that use ZooKeeper keep offsets there: use "
-        "offsets_storage='kafka', or pass the address of ZooKeeper with the option zookeeper"
-    )

@@ -5,10 +5,11 @@ from typing import Any
 
 from pyklient.consumer.owned_partitions import MemberIdentity
 from pyklient.error_codes import ErrorCode
+from pyklient.errors import UnsupportedVersionError
 from pyklient.protocol.messages import OffsetCommitRequest, OffsetCommitResponse, OffsetFetchRequest
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition, numbers_by_topic
 
-__all__ = ["commit_errors", "commit_request", "fetch_request", "fetched_offsets"]
+__all__ = ["commit_errors", "commit_request", "fetch_request", "fetched_offsets", "not_in_zookeeper"]
 
 _BROKERS_RETENTION = -1
 
@@ -82,3 +83,11 @@ def fetched_offsets(response: Any) -> tuple[dict[TopicPartition, OffsetAndMetada
             elif each.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 code = code or each.error_code
     return found, code
+
+
+def not_in_zookeeper(reason: str) -> UnsupportedVersionError:
+    """Return the error for a broker that cannot keep committed offsets in ZooKeeper."""
+    return UnsupportedVersionError(
+        f"{reason}. Only brokers of Kafka 0.8.1 to 3.9 that use ZooKeeper keep offsets there: use "
+        "offsets_storage='kafka', or a ConsumerConnector with the address of ZooKeeper (option zookeeper)"
+    )

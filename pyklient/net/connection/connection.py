@@ -23,7 +23,6 @@ from typing import Any, NoReturn
 from pyklient.errors import (
     BrokerConnectionError,
     ClosedError,
-    ForkError,
     KafkaError,
     KafkaTimeoutError,
     ProtocolError,
@@ -39,6 +38,7 @@ from pyklient.net.connection.transport import (
     TimeLeft,
     Transport,
 )
+from pyklient.net.forked_clients import belongs_to_the_parent
 from pyklient.protocol.schema import ApiMessage
 
 __all__ = ["Answered", "Connection", "Remainder"]
@@ -74,6 +74,8 @@ class Connection:
         self._request_timeout = request_timeout
         self._max_idle = max_idle
         self._in_flight = RequestsInFlight(endpoint, transport, client_id, max_idle, traffic)
+        self.use_client_id = self._in_flight.use_client_id
+        """A function that changes the client id that is sent with each request."""
         self._frames = FrameReader(endpoint, transport, max_response)
         self._versions = AgreedVersions(endpoint, {})
         self._expires_at = float("inf")
@@ -232,10 +234,7 @@ class Connection:
 
         Takes no lock, because a thread that exists only in the parent process may hold any of them.
         """
-        self._in_flight.failure = ForkError(
-            "This client was made before a fork, and its connections belong to the parent process; "
-            "make a new client in the child process"
-        )
+        self._in_flight.failure = belongs_to_the_parent()
         self._transport.close()
 
     def _end(self, reason: KafkaError) -> None:

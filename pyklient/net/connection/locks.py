@@ -2,6 +2,7 @@
 
 A thread takes them in this order:
 
+0. The call lock of a BrokerChannel: held from the first request of a call to its last response.
 1. The turn lock: held by an ``ask`` that sends and receives in its own thread, while there is no reader.
 2. The sending lock: keeps the requests of several threads in order. If a thread that must not wait has sent a
    part of a request, the lock passes to the thread that sends the remainder.
@@ -12,7 +13,13 @@ A thread takes them in this order:
 
 from threading import Lock
 
-__all__ = ["new_sending_lock", "new_state_lock", "new_tls_lock", "new_turn_lock"]
+__all__ = ["new_call_lock", "new_sending_lock", "new_state_lock", "new_tls_lock", "new_turn_lock"]
+
+
+def new_call_lock() -> Lock:
+    """Return a new call lock, which keeps the calls of several threads on one BrokerChannel apart."""
+    call_lock: Lock = Lock()
+    return call_lock
 
 
 def new_turn_lock() -> Lock:

@@ -79,6 +79,11 @@ class RequestsInFlight:
         """The class of the request that ``encode_alone`` has encoded, until its response is decoded."""
         self._last_used = time.monotonic()
 
+    def use_client_id(self, client_id: str) -> None:
+        """Send *client_id* in the header of each request from now on."""
+        with self._lock:
+            self._wire.use_client_id(client_id)
+
     def idle_for(self, now: float) -> float:
         """Return the seconds since the last request was sent; 0 if requests are in flight."""
         return 0.0 if self._waiting else now - self._last_used

@@ -16,7 +16,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from pyklient.config.host_and_port import host_and_port
 from pyklient.errors import BrokerConnectionError, KafkaError
@@ -26,6 +26,7 @@ from pyklient.protocol.primitives import Buffer
 
 __all__ = [
     "TICK",
+    "UNKNOWN_NODE",
     "Deadline",
     "Endpoint",
     "TimeLeft",
@@ -43,6 +44,9 @@ left."""
 TICK = 0.5
 """The longest single wait, in seconds. It bounds the time until a waiting call notices that it was
 cancelled."""
+
+UNKNOWN_NODE: Final = -1
+"""The node id of a broker that a client uses by its address alone."""
 
 _WAITALL: int = getattr(socket, "MSG_WAITALL", 0)
 _DONTWAIT: int = getattr(socket, "MSG_DONTWAIT", 0)
@@ -70,7 +74,8 @@ class UnreachableError(BrokerConnectionError):
 class Endpoint(NamedTuple):
     """The node id and the address of a broker.
 
-    A bootstrap server has no node id yet. Its ``node_id`` is -2, and -3, -4 and so on for further servers.
+    A bootstrap server has no node id yet. Its ``node_id`` is -2, and -3, -4 and so on for further servers. A
+    broker that a client uses by its address alone has the ``node_id`` -1.
     """
 
     node_id: int
@@ -83,6 +88,8 @@ class Endpoint(NamedTuple):
         return host_and_port(self.host, self.port)
 
     def __str__(self) -> str:
+        if self.node_id == UNKNOWN_NODE:
+            return f"the broker at {self.address}"
         if self.node_id < 0:
             return f"bootstrap server {self.address}"
         return f"broker {self.node_id} at {self.address}"

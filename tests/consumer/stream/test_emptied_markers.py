@@ -6,7 +6,7 @@ import pytest
 
 from pyklient.consumer.bounded_read import BoundedRead, read
 from pyklient.consumer.consumer_connector import ConsumerConnector
-from pyklient.consumer.simple_consumer import SimpleConsumer
+from pyklient.consumer.simple.simple_consumer import SimpleConsumer
 from pyklient.errors import CorruptRecordError
 from pyklient.kernel import encode_batch
 from pyklient.protocol.records import (

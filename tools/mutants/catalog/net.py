@@ -217,7 +217,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "net: an old broker creates each topic that is read",
-        "pyklient/net/network_client.py",
+        "pyklient/net/metadata_request.py",
         "asked = topics if can_choose or allow_auto_create or not topics else None",
         "asked = topics",
         (

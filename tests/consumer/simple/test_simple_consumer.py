@@ -5,7 +5,8 @@ import warnings
 import pytest
 
 from pyklient.broker import Broker
-from pyklient.consumer.simple_consumer import Fetched, SimpleConsumer
+from pyklient.consumer.simple.fetched import Fetched
+from pyklient.consumer.simple.simple_consumer import SimpleConsumer
 from pyklient.errors import (
     BrokerError,
     ClosedError,
