@@ -94,15 +94,18 @@ class ConnectorLifecycle:
             self.close(count_in_hand=False)
             raise
 
-    def check_open(self) -> None:
+    def check_open(self, *, in_listener: bool = False) -> None:
         """Raise ForkError in a child of the process that made the connector, and ClosedError if the connector
-        has been closed."""
+        has been closed.
+
+        While the connector closes, a call of its rebalance listener (*in_listener*) may still use it.
+        """
         if self._forked:
             raise ForkError(
                 "this ConsumerConnector was made before a fork and belongs to the parent process; "
                 "create a new one in the child process"
             )
-        if self._closed:
+        if self._closed and not in_listener:
             raise ClosedError("this ConsumerConnector has been closed; create a new one")
 
     def close(self, *, count_in_hand: bool, timeout: float = CLOSE_TIMEOUT) -> None:

@@ -74,7 +74,7 @@ class ConsumerConnector:
         self._listener: RebalanceListener | None = None
         self._creation = StreamCreation(self._config, self._fetchers.restart)
         self._streams: list[StreamCore] = []
-        client = self._client
+        config, client = self._config, self._client
         self._commits = OffsetCommitter(
             self._ownership,
             self._store,
@@ -83,10 +83,10 @@ class ConsumerConnector:
         )
         self._created = False
         self._lifecycle = ConnectorLifecycle(
-            self._config, client, self._fetchers, self._membership, self._commits, self._streams
+            config, client, self._fetchers, self._membership, self._commits, self._streams
         )
         self._control = StreamControl(
-            self._config, client, self._fetchers, self._store, self._commits, self._lifecycle
+            config, client, self._fetchers, self._store, self._commits, self._ownership, self._lifecycle
         )
 
     @classmethod

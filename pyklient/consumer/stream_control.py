@@ -12,6 +12,7 @@ from pyklient.consumer.connector_lifecycle import ConnectorLifecycle
 from pyklient.consumer.fetch.fetcher_manager import FetcherManager
 from pyklient.consumer.offsets.offset_committer import OffsetCommitter
 from pyklient.consumer.offsets.offset_store import OffsetStore
+from pyklient.consumer.owned_partitions import Ownership
 from pyklient.consumer.start_points import StartPoint, start_point
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.errors import ConfigurationError, KafkaTimeoutError
@@ -36,6 +37,7 @@ class StreamControl:
         fetchers: FetcherManager,
         store: OffsetStore,
         commits: OffsetCommitter,
+        ownership: Ownership,
         lifecycle: ConnectorLifecycle,
     ) -> None:
         self._in_group = config.group_id is not None
@@ -44,6 +46,7 @@ class StreamControl:
         self._fetchers = fetchers
         self._store = store
         self._commits = commits
+        self._ownership = ownership
         self._lifecycle = lifecycle
 
     def commit(
@@ -55,7 +58,7 @@ class StreamControl:
     ) -> None:
         """Commit *offsets*, or the positions of *streams*, as ``ConsumerConnector.commit_offsets`` describes
         it."""
-        self.check_commits()
+        self.check_commits(at_close=True)
         once = not argument_checks.flag(retry_on_failure, "retry_on_failure")
         if offsets is None:
             self._commits.commit(streams, self.seconds(timeout), once=once)
@@ -119,9 +122,10 @@ class StreamControl:
         )
         return {each: max(0, ends[each] - self._position(stream, each, deadline)) for each in partitions}
 
-    def check_commits(self) -> None:
-        """Raise an error if the connector cannot commit."""
-        self._lifecycle.check_open()
+    def check_commits(self, *, at_close: bool = False) -> None:
+        """Raise an error if the connector cannot commit. With *at_close*, its rebalance listener can commit
+        what is revoked because the connector closes."""
+        self._lifecycle.check_open(in_listener=at_close and self._ownership.changes_here())
         if not self._in_group:
             raise ConfigurationError("offsets can be committed only for a group; set group_id")
 

@@ -294,5 +294,5 @@ class AssignmentHandler:
         for listener in self._listeners:
             try:
                 call(listener)
-            except Exception:
+            except BaseException:  # sys.exit() in a listener must not end the thread that rebalances
                 log.exception("the rebalance listener raised an exception; the rebalance goes on")

@@ -4,7 +4,10 @@ import threading
 import time
 from collections.abc import Collection
 
+import pytest
+
 from pyklient.consumer.group.rebalance_listener import ConsumerRebalanceListener
+from pyklient.errors import ClosedError
 from pyklient.topic_partition import TopicPartition
 from tests.consumer.feed import Feed, wait_for
 from tests.consumer.group.test_groups import Listener, connect, held
@@ -99,3 +102,36 @@ def test_a_fenced_member_tells_its_listener_that_its_partitions_are_lost(feed: F
         with connect(feed, group, group_instance_id="one") as newer:
             newer.stream(topic)
             wait_for(lambda: listener.told[-1] == ("lost", {0}), "the older member to hear of it")
+
+
+def test_a_listener_may_commit_what_is_revoked_because_the_connector_closes(feed: Feed) -> None:
+    topic, group = feed.topic(1, "a", "b"), feed.name()
+    told: list[Collection[TopicPartition]] = []
+
+    class Committing(Calls):
+        def on_partitions_revoked(self, partitions: Collection[TopicPartition]) -> None:
+            connector.commit_offsets(timeout=10)
+            told.append(partitions)
+
+    with connect(feed, group, enable_auto_commit=False) as connector:
+        connector.set_rebalance_listener(Committing())
+        next(iter(connector.stream(topic)))
+    assert told == [[], [TopicPartition(topic, 0)]]
+    assert feed.committed(group, topic) == [1]
+    with pytest.raises(ClosedError):
+        connector.commit_offsets()
+
+
+@pytest.mark.parametrize("name", ["assigned", "revoked"])
+def test_a_listener_that_exits_is_logged_and_stops_nobody(
+    feed: Feed, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    class Exiting(Calls):
+        def _tell(self, what: str, partitions: Collection[TopicPartition]) -> None:
+            if what == name:
+                raise SystemExit(f"in {what}")
+
+    with connect(feed, feed.name(), consumer_timeout_ms=10_000) as connector:
+        connector.set_rebalance_listener(Exiting())
+        assert next(iter(connector.stream(feed.topic(1, "a")))).value == b"a"
+    assert f"in {name}" in caplog.text

@@ -156,11 +156,25 @@ def _subscription(member: Member, assignor: Assignor) -> bytes:
     topics = frozenset(member.topics)
     return ConsumerProtocolSubscription(
         topics=sorted(topics),
-        user_data=assignor.user_data(topics, member.last),
+        user_data=_user_data(member, assignor, topics),
         owned_partitions=_owned(member.owned),
         generation_id=member.generation,
         rack_id=member.rack,
     ).encode_blob()
+
+
+def _user_data(member: Member, assignor: Assignor, topics: frozenset[str]) -> bytes | None:
+    """Return the user data of *assignor*, which may be an application's. Raises KafkaError if it fails."""
+    try:
+        data = assignor.user_data(topics, member.last)
+        if not isinstance(data, bytes | bytearray | memoryview | None):
+            raise TypeError(f"it returned {type(data).__name__}, not bytes or None")
+    except BaseException as error:  # also sys.exit(), which would only end this thread
+        raise KafkaError(
+            f"the assignor {assignor.name!r} could not make its user data: {error!r}; "
+            f"correct its method {type(assignor).__name__}.user_data()"
+        ) from error
+    return data
 
 
 def _owned(partitions: Iterable[TopicPartition]) -> list[ConsumerProtocolSubscription.TopicPartition]:

@@ -1,7 +1,7 @@
 """The leader's part of a rebalance: it looks up the topics, and assigns their partitions to all members."""
 
 import logging
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 
 from pyklient.assignor import Assignor, Partitions, Subscriber
 from pyklient.consumer.group.assignors.incremental import leave_out_owned
@@ -70,34 +70,41 @@ def _assigned(
     KafkaError if the assignor fails, or does not return what an assignor must return.
     """
     try:
-        assigned = assignor.assign(members, partitions)
-        _check(assigned, members, partitions)
-    except Exception as error:
+        of_all = _checked(assignor.assign(members, partitions), members, partitions)
+    except BaseException as error:  # also sys.exit(), which would only end this thread
         raise KafkaError(
             f"the assignor {assignor.name!r} could not assign the partitions of the group: {error!r}; "
             f"correct its method {type(assignor).__name__}.assign()"
         ) from error
-    of_all = {each.member_id: assigned.get(each.member_id, ()) for each in members}
     return leave_out_owned(members, of_all) if assignor.incremental else of_all
 
 
-def _check(
-    assigned: Mapping[str, Collection[TopicPartition]],
+def _checked(
+    assigned: Mapping[str, Iterable[TopicPartition]],
     members: Sequence[Subscriber],
     partitions: Partitions,
-) -> None:
-    """Raise ValueError if *assigned* has a member or a partition that does not exist, or a partition
-    twice."""
+) -> dict[str, list[TopicPartition]]:
+    """Return the partitions of each of *members* by *assigned*, which an application's assignor may have
+    returned.
+
+    Raises ValueError if *assigned* has a member or a partition that does not exist, or a partition twice.
+    """
+    if not isinstance(assigned, Mapping):
+        raise TypeError(f"it returned {assigned!r}, not a mapping from member ids to partitions")
     if unknown := assigned.keys() - {each.member_id for each in members}:
         raise ValueError(f"members get partitions, but are not in the group: {sorted(unknown)}")
     owner: dict[TopicPartition, str] = {}
     for member_id, of_member in assigned.items():
-        for topic, number in of_member:
+        for topic, number in of_member:  # once only: of_member may be a generator
             if not 0 <= number < len(partitions.get(topic, ())):
                 raise ValueError(f"partition {topic}-{number} does not exist")
             other = owner.setdefault(TopicPartition(topic, number), member_id)
             if other != member_id:
                 raise ValueError(f"partition {topic}-{number} is assigned to both {other} and {member_id}")
+    of_all: dict[str, list[TopicPartition]] = {each.member_id: [] for each in members}
+    for partition, member_id in owner.items():
+        of_all[member_id].append(partition)
+    return of_all
 
 
 def _racks(metadata: Metadata, topics: list[str]) -> Partitions:

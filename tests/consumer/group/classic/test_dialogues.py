@@ -344,21 +344,28 @@ class Wrong(Assignor):
 
     name = "wrong"
 
-    def __init__(self, result: Any) -> None:
+    def __init__(self, result: Any, user_data: Any = None) -> None:
         self._result = result
+        self._user_data = user_data
 
-    def assign(
-        self, members: Sequence[Subscriber], partitions: Partitions
-    ) -> dict[str, list[TopicPartition]]:
-        if isinstance(self._result, Exception):
-            raise self._result
-        return dict(self._result)
+    def assign(self, members: Sequence[Subscriber], partitions: Partitions) -> Any:
+        return self._give(self._result)
+
+    def user_data(self, topics: Set[str], last: LastAssignment) -> Any:
+        return self._give(self._user_data)
+
+    def _give(self, result: Any) -> Any:
+        if isinstance(result, BaseException):
+            raise result
+        return result
 
 
 @pytest.mark.parametrize(
     ("result", "why"),
     [
         (KeyError("x"), r"KeyError\('x'\)"),
+        (SystemExit(2), r"SystemExit\(2\)"),
+        (None, "it returned None, not a mapping"),
         ({"m7": []}, r"are not in the group: \['m7'\]"),
         ({"m1": [TopicPartition("t", 1)]}, "partition t-1 does not exist"),
         ({"m1": [TopicPartition("t", 0)], "m0": [TopicPartition("t", 0)]}, "assigned to both m1 and m0"),
@@ -369,3 +376,30 @@ def test_an_assignor_that_fails_is_named_with_the_reason(result: Any, why: str) 
     members = [subscriber("m1", "t"), subscriber("m0", "t")]
     with pytest.raises(KafkaError, match=rf"the assignor 'wrong' could not .*{why}.*Wrong\.assign\(\)"):
         play(join(member, "why"), [joined("m1", protocol_name="wrong", members=members), metadata(t=1)])
+
+
+@pytest.mark.parametrize(
+    ("result", "why"),
+    [
+        (KeyError("x"), r"KeyError\('x'\)"),
+        (SystemExit(2), r"SystemExit\(2\)"),
+        ("m", "it returned str, not bytes or None"),
+    ],
+)
+def test_an_assignor_whose_user_data_fails_is_named_with_the_reason(result: Any, why: str) -> None:
+    member = a_member(assignors=[Wrong({}, user_data=result)])
+    with pytest.raises(KafkaError, match=rf"the assignor 'wrong' could not .*{why}.*Wrong\.user_data\(\)"):
+        play(join(member, "why"), [])
+
+
+def test_an_assignor_may_return_generators() -> None:
+    member = a_member(assignors=[Wrong({"m1": (TopicPartition("t", n) for n in range(2))})])
+    members = [subscriber("m1", "t")]
+    _, asked = play(
+        join(member, "why"),
+        [joined("m1", protocol_name="wrong", members=members), metadata(t=2), SYNCED],
+    )
+    [assigned] = ConsumerProtocolAssignment.decode_blob(
+        asked[-1].assignments[0].assignment
+    ).assigned_partitions
+    assert (assigned.topic, assigned.partitions) == ("t", [0, 1])
