@@ -62,7 +62,7 @@ lint: $(VENV)/.dev ## formatting, ruff, mypy strict, layers, file budgets
 	@$(MODULES) | xargs wc -l | awk '$$2 != "total" && $$1 > 500 { print $$2 ": " $$1 " lines, 500 at most"; bad = 1 } END { exit bad }'
 
 generated: $(VENV)/.dev ## write again what is derived from the code: the page and the types of the options, diagrams, tables
-	for each in configuration option_types diagrams broker_tables spark_options benchmark_row; do $(BIN)/python -m tools.docs.$$each || exit 1; done
+	for each in configuration properties option_types diagrams broker_tables spark_options benchmark_row; do $(BIN)/python -m tools.docs.$$each || exit 1; done
 
 fetch: $(VENV)/.dev ## what the tests need once per machine: Kafka's jars, PySpark 4.0.0, archives of classes (Java and Maven needed)
 	$(BIN)/python -m tests.servers.fetch

@@ -196,6 +196,8 @@ _SINCE_0_8: Final = (
         key="dual.commit.enabled",
         parse=boolean,
         option="dual_commit_enabled",
+        default_from="offsets.storage",
+        make_default=lambda storage: storage == "kafka",
         effect="by default true if `offsets.storage` is `kafka`",
     ),
     Property(

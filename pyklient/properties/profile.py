@@ -33,7 +33,9 @@ class Property:
     also: Sequence[str] = ()
     """The spellings of the key in other versions of Kafka."""
     default_from: str | None = None
-    """The key of the property whose value is the default of this one."""
+    """The key of the property from whose value the default of this one is made."""
+    make_default: Callable[[Any], Any] = field(default=lambda value: value)
+    """Makes the default from the value of ``default_from``."""
     required: bool = False
 
 
@@ -90,7 +92,8 @@ class Profile:
                     f"the property {each.key} is missing; {self.client} needs it in the profile {self.name}"
                 )
             else:
-                values[each.key] = each.default if each.default_from is None else values[each.default_from]
+                source = each.default_from
+                values[each.key] = each.default if source is None else each.make_default(values[source])
         given = Given(values, spellings)
         for rule in self.rules:
             rule(given)

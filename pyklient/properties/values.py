@@ -63,7 +63,7 @@ def whole(low: int, high: int = INT32_MAX) -> Parse:
     """Return a function that accepts whole numbers from *low* to *high*."""
 
     def parse(key: str, value: object) -> int:
-        if isinstance(value, str) and _NUMBER.fullmatch(value):
+        if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int):
             raise ConfigurationError(f"{key} takes a whole number, not {value!r}")
