@@ -178,7 +178,8 @@ class ZooKeeperDiscovery:
         return self._cluster is not None and bool(self._cluster.brokers)
 
     def _is_due(self) -> bool:
-        """Return True if the brokers must be read again, unless that is not worth the wait for a session."""
+        """Return True if the brokers should be read from ZooKeeper now. Without a session, they are only read
+        if the client knows no broker, because the client would have to wait for the session."""
         if self._knowledge is _Knowledge.CURRENT:
             return False
         if self.session.session_id is not None:

@@ -137,7 +137,7 @@ class Together:
     order.
 
     The answer to a request that ZooKeeper rejects, such as the creation of a node that exists, is its
-    KafkaError. Each request stands for itself: some may be carried out although others are rejected. Raises
+    KafkaError. The requests are independent: some may be carried out although others are rejected. Raises
     RegistryConnectionError, SessionExpiredError or KafkaTimeoutError if an answer does not come.
     """
 

@@ -12,8 +12,8 @@ def expired_segments(segments: Sequence[Segment], config: LogConfig, now_ms: int
     """Return the number of *segments*, counted from the oldest, that ``retention.ms`` and ``retention.bytes``
     do not keep.
 
-    If all segments are older than ``retention.ms``, that is all of them. ``retention.bytes`` always keeps the
-    last segment.
+    If all segments are older than ``retention.ms``, all of them have expired. ``retention.bytes`` always
+    keeps the last segment.
     """
     count = 0
     if config.retention_ms >= 0:

@@ -50,8 +50,8 @@ def top(
 ) -> None:
     """Show how fast records are written to topics, and how fast groups commit and how far they are behind.
 
-    The busiest topics and the groups with the largest lag come first. Rates are those since the frame before.
-    In a pipe or a file, the frames follow one another.
+    The busiest topics and the groups with the largest lag come first. Each rate is measured since the frame
+    before. In a pipe or a file, the frames follow one another.
     """
     with Admin(**cluster.options(AdminConfig)) as admin:
         reader = ActivityReader(admin, topics, groups)

@@ -5,7 +5,7 @@ Producing starts when the first two members have joined. The last quarter of the
 the third member has joined. Otherwise the third member would find nothing left to read on a fast machine.
 
 Each thread counts what it has produced or read. Until all threads have ended, the thread that runs the job
-only shows how many messages these are. Then it compares everything that they have counted.
+only shows the numbers of messages. Then it compares the counts of all threads.
 """
 
 import logging

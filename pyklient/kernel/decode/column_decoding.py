@@ -118,8 +118,8 @@ class ColumnChunk:
     """Decoded records of one partition in columns, in order. A chunk knows how many of its records were
     handed out.
 
-    It corresponds to ``Chunk``: the reading thread gets slices, and each record once. Threads that share a
-    chunk need a lock of their own.
+    Like a ``Chunk``, it hands out each record once. The reading thread gets the records in slices. Threads
+    that share a chunk need a lock of their own.
     """
 
     __slots__ = ("_at", "_columns", "_offsets", "_stopped", "nbytes", "next_offset", "partition", "topic")

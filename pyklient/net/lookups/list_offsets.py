@@ -53,9 +53,9 @@ def list_offsets(
     for a topic that does not exist, and any other error that is not retriable.
 
     Brokers before 0.10.1 know the times of log segments, and not of records. If *by_segment* is true, such a
-    broker is asked for the offset at which a segment begins: every record at that time or later is at this
-    offset or after it, but so may be earlier records. If *by_segment* is false, such a broker causes an
-    UnsupportedVersionError.
+    broker is asked for the offset at which a segment begins: all records at that time or later are at this
+    offset or after it, and earlier records may be there too. If *by_segment* is false, such a broker causes
+    an UnsupportedVersionError.
     """
     found: dict[TopicPartition, ListedOffset] = {}
     error = yield from retried(partial(_list_missing, wanted, isolation_level, by_segment, found, count(1)))
@@ -73,8 +73,8 @@ def _list_missing(
 ) -> Dialogue[BrokerError | None]:
     """Ask once for each partition that is not in *found* yet, and add the offsets to *found*.
 
-    Raises an error if another attempt may succeed; ``retried`` then makes one. Returns an error, or raises
-    one that is not retriable, if another attempt cannot help.
+    If another attempt may succeed, raises a retriable error, after which ``retried`` makes another attempt.
+    If not, returns the error, or raises an error that is not retriable.
     """
     missing = [partition for partition in wanted if partition not in found]
     if not missing:
@@ -134,8 +134,8 @@ def _ask_for_segments(
     """Ask a broker before 0.10.1, which knows the times of log segments and not of records, for offsets.
 
     The offset for a time is the start of the last segment that was complete at that time, or the first offset
-    of the log. All records at that time or later are at this offset or after it, but so may be earlier
-    records.
+    of the log. All records at that time or later are at this offset or after it, and earlier records may be
+    there too.
     """
     response: ListOffsetsResponse = yield Ask(node_id, _request(partitions, wanted, 0), max_version=0)
     later = [

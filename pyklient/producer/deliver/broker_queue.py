@@ -103,7 +103,7 @@ class BrokerQueue(Timed):
         finished."""
         self._done = 0
         self._failures = 0
-        """The number of failed attempts to reach the broker since the last successful one."""
+        """The number of failed attempts to reach the broker since the last successful attempt."""
         self._version: int | None = None
         self._connecting = False
         self._connection_number = 0
@@ -261,8 +261,8 @@ class BrokerQueue(Timed):
     def _version_for(self, request: InFlightRequest, connection: Connection) -> int:
         """Return the version of Produce with which to send *request*.
 
-        Raises UnsupportedVersionError if the broker now needs another record format than the one that
-        *request* was made for.
+        Raises UnsupportedVersionError if *request* was made for another record format than the broker needs
+        now.
         """
         version = connection.version_of(ProduceRequest, MAX_PRODUCE_VERSION)
         if version != request.version and format_for(version) != format_for(request.version):

@@ -47,7 +47,7 @@ class _Identity(NamedTuple):
 class ProducerIdentity(Timed):
     """Gets a producer id when a partition needs one. Its caller must hold the sender lock.
 
-    If idempotence is *wanted* but not *required*, and the broker has no producer ids or does not grant one,
+    If idempotence is *wanted* but not *required*, and the broker has no producer ids or does not grant an id,
     the producer continues without idempotence. The request runs on *worker*. *timeout* is in seconds.
     """
 

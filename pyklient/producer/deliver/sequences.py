@@ -1,4 +1,4 @@
-"""Sequence numbers, by which the broker distinguishes a batch that is sent again from a new one (KIP-98).
+"""Sequence numbers, by which the broker distinguishes a batch that is sent again from a new batch (KIP-98).
 
 Each partition has its own sequence. After a gap, the partition continues with number 0 in the next epoch
 (KIP-360). The broker checks epochs per partition too, so all other partitions may stay in their epochs.

@@ -1,4 +1,4 @@
-"""The topics that a producer sends to. This module finds those that are idle, and those that do not exist."""
+"""The topics that a producer sends to. This module finds the idle topics, and those that do not exist."""
 
 import time
 from collections.abc import Collection

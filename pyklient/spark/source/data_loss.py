@@ -33,9 +33,9 @@ class DataLoss:
 def available(wanted: OffsetRange, ends: LogEnds) -> tuple[OffsetRange, str | None]:
     """Return the part of *wanted* that the partition still has, and a text that describes the missing part.
 
-    If *wanted* starts after the end of the log, its topic was deleted and created again. In this case, if the
-    end of *wanted* is smaller than its start, that end belongs to the new topic, which is read from its first
-    offset. Otherwise the new topic is left to the next query or micro-batch.
+    If *wanted* starts after the end of the log, its topic was deleted and created again. If the end of
+    *wanted* is then smaller than its start, the end is an offset of the new topic, and the new topic is read
+    from its first offset to there. Otherwise the next query or micro-batch reads the new topic.
     """
     name, start, end = wanted
     if start > ends.next:

@@ -78,7 +78,7 @@ def _find_named(subscription: Subscription, existing: set[TopicPartition]) -> Di
 def find_offsets(
     partitions: Collection[TopicPartition], bound: Bound, isolation_level: int
 ) -> Dialogue[dict[TopicPartition, int]]:
-    """Return the offset in each of *partitions* that *bound* means.
+    """Return the offset that *bound* means, for each of *partitions*.
 
     Raises ConfigurationError if *bound* names other partitions. Also raises it if a partition has no record
     at the time of *bound* or later, and ``startingOffsetsByTimestampStrategy`` is ``error``.
@@ -170,7 +170,7 @@ class OffsetLookup:
         return self._play(find_partitions(subscription, missing_ok=missing_ok))
 
     def offsets(self, partitions: Collection[TopicPartition], bound: Bound) -> dict[TopicPartition, int]:
-        """Return the offset in each of *partitions* that *bound* means. Raises the errors of
+        """Return the offset that *bound* means, for each of *partitions*. Raises the errors of
         :func:`find_offsets`."""
         return self._play(find_offsets(partitions, bound, self._level))
 
