@@ -11,6 +11,7 @@ from typing import Literal
 from pyklient.classic.encoders import DefaultEncoder
 from pyklient.classic.partitioners import DefaultPartitioner, Partitioner
 from pyklient.config import ClientConfig
+from pyklient.config.host_and_port import host_and_port
 from pyklient.errors import ConfigurationError
 from pyklient.properties.profile import ProfileName
 from pyklient.properties.values import StaticBroker
@@ -149,7 +150,7 @@ class ClassicProducerConfig:
                 "zookeeper_connection_timeout_ms": self.zk_connection_timeout_ms or session,
             }
         elif self.broker_list:
-            options["bootstrap_servers"] = [f"{each.host}:{each.port}" for each in self.broker_list]
+            options["bootstrap_servers"] = [host_and_port(each.host, each.port) for each in self.broker_list]
         else:
             options["bootstrap_servers"] = self.metadata_broker_list
         return ClientConfig.from_options(options)

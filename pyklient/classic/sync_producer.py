@@ -112,13 +112,9 @@ class SyncProducer:
 
     def __del__(self) -> None:
         if not getattr(self, "_closed", True):
+            message = f"{self!r} was never closed; use it in a with block"
             self.close()
-            warnings.warn(
-                f"{self!r} was never closed; use it in a with block",
-                ResourceWarning,
-                stacklevel=2,
-                source=self,
-            )
+            warnings.warn(message, ResourceWarning, stacklevel=2, source=self)
 
     def __repr__(self) -> str:
         return f"<SyncProducer of {self.endpoint}{', closed' if self._closed else ''}>"

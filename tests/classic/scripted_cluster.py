@@ -18,6 +18,7 @@ from pyklient.protocol.messages import (
 )
 from pyklient.protocol.records import iter_batches
 from tests.net.scripted import HANG_UP, SILENCE, ScriptedBroker, metadata_of
+from tests.servers.process import wait_until
 
 __all__ = ["NOT_LEADER", "Message", "Produced", "Script", "ScriptedCluster"]
 
@@ -69,15 +70,15 @@ class ScriptedCluster:
         self._renamed: dict[tuple[str, int], int] = {}
         self._metadata_count = self._produce_count = 0
         versions = {each.api_key: (0, 0) for each in (ApiVersionsRequest, MetadataRequest, ProduceRequest)}
-        self._nodes = [ScriptedBroker(node_id=number, versions=versions) for number in (1, 2)]
-        for node in self._nodes:
+        self.nodes = [ScriptedBroker(node_id=number, versions=versions) for number in (1, 2)]
+        for node in self.nodes:
             node.on(MetadataRequest, self._metadata)
             node.on(ProduceRequest, partial(self._produce, node.node_id))
 
     @property
     def address(self) -> str:
         """The address of broker 1."""
-        return self._nodes[0].address
+        return self.nodes[0].address
 
     def __enter__(self) -> Self:
         return self
@@ -86,15 +87,23 @@ class ScriptedCluster:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with contextlib.ExitStack() as closing:
-            for node in self._nodes:
+            for node in self.nodes:
                 closing.callback(node.close)
+
+    def produced(self, count: int) -> list[Any]:
+        """Wait until *count* produce requests have arrived, and return them all."""
+        wait_until(lambda: len(self._produced_events()) >= count, 10, f"{count} produce requests")
+        return self._produced_events()
+
+    def _produced_events(self) -> list[Any]:
+        return [event for event in list(self.events) if isinstance(event[0], int)]
 
     def _metadata(self, request: MetadataRequest) -> MetadataResponse:
         names = sorted(topic.name or "" for topic in request.topics or ())
         self.events.append(tuple(names))
         leaders = self._script.leaders[min(self._metadata_count, len(self._script.leaders) - 1)]
         self._metadata_count += 1
-        return metadata_of(self._nodes, [_topic(name, leaders.get(name, ())) for name in names])
+        return metadata_of(self.nodes, [_topic(name, leaders.get(name, ())) for name in names])
 
     def _produce(self, node_id: int, request: ProduceRequest) -> Any:
         sent = {

@@ -8,7 +8,6 @@ from queue import SimpleQueue
 from typing import Any
 
 import pytest
-from kazoo.client import KazooClient
 
 from pyklient.errors import KafkaTimeoutError, RegistryError
 from pyklient.net.dialogue import ANY, Ask
@@ -18,38 +17,12 @@ from pyklient.protocol.messages import HeartbeatRequest, HeartbeatResponse, Meta
 from pyklient.registry.broker_nodes import BrokerEndpoint, BrokerNode, broker_content
 from pyklient.registry.cluster_nodes import cluster_id_content, controller_content
 from pyklient.registry.requests import Children, Node, Read, Together
+from tests.net.chroot import Chroot
 from tests.net.scripted import ScriptedBroker, config_for, metadata_of
 from tests.servers.ports import HOST, free_port
 from tests.servers.process import wait_until
 from tests.servers.stalling_proxy import StallingProxy
-from tests.servers.zookeeper import new_chroot
 from tests.servers.zookeeper_kafka import ZooKeeperKafka
-
-
-class Chroot:
-    """A part of ZooKeeper that only one test uses, and in which it writes what brokers would write."""
-
-    def __init__(self, hosts: str) -> None:
-        address = new_chroot(hosts)
-        self.path = address.removeprefix(hosts)
-        self.hosts = hosts
-        self.client = KazooClient(address)
-        self.client.start()
-        self.client.create("/brokers/topics", makepath=True)
-
-    def add(self, broker: ScriptedBroker, version: int = 5) -> None:
-        address = BrokerEndpoint("PLAINTEXT", "PLAINTEXT", broker.host, broker.port)
-        node = BrokerNode(broker.node_id, (address,), version=version)
-        self.write(f"/brokers/ids/{broker.node_id}", broker_content(node))
-
-    def write(self, path: str, content: bytes) -> None:
-        self.client.create(path, content, makepath=True)
-
-    def remove(self, broker: ScriptedBroker) -> None:
-        self.client.delete(f"/brokers/ids/{broker.node_id}")
-
-    def config(self, hosts: str | None = None, **options: Any) -> Any:
-        return config_for(zookeeper=f"{hosts or self.hosts}{self.path}", **options)
 
 
 @pytest.fixture
