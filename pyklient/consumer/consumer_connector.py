@@ -22,8 +22,12 @@ from pyklient.consumer.offsets.background_commits import CommitCallback
 from pyklient.consumer.offsets.offset_committer import OffsetCommitter
 from pyklient.consumer.owned_partitions import Ownership
 from pyklient.consumer.parallel.key_queues import Order
-from pyklient.consumer.parallel.parallel_consumer import ErrorHandler, Handler, ParallelConsumer
-from pyklient.consumer.parallel.worker_process import check_picklable
+from pyklient.consumer.parallel.parallel_consumer import (
+    ErrorHandler,
+    Handler,
+    ParallelConsumer,
+    check_handlers,
+)
 from pyklient.consumer.start_points import Start
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.consumer.stream_control import StreamControl
@@ -246,10 +250,7 @@ class ConsumerConnector:
         :meth:`stream`, and the rules of :meth:`create_message_streams` hold.
         """
         argument_checks.whole(workers, "workers", low=1, high=_MOST_WORKERS)
-        if not callable(handler):
-            raise TypeError(f"handler must be a function that takes a message, not {handler!r}")
-        if argument_checks.flag(processes, "processes"):
-            check_picklable(handler)
+        check_handlers(handler, on_error, processes=argument_checks.flag(processes, "processes"))
         choice, stream = self._creation.parallel(topics, start, order, max_in_hand)
         self._create(choice)
         return ParallelConsumer(stream, self._lifecycle.check_open, handler, workers, processes, on_error)

@@ -154,7 +154,7 @@ class StreamCreation:
                 topic_filter=topics, shared_streams=1, hides_internal=self._hides_internal, start=points
             )
             return StreamChoice(subscription, {}, [stream]), stream
-        names = [topics] if isinstance(topics, str) else list(topics)
+        names = [topics] if isinstance(topics, str) else list(argument_checks.several(topics, "topics"))
         if not names:
             raise ConfigurationError("parallel() needs topics; pass the name of at least one topic")
         for topic in names:

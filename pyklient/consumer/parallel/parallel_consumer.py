@@ -9,17 +9,27 @@ from typing import TypeAlias
 
 from pyklient.consumer.parallel.key_queues import Task
 from pyklient.consumer.parallel.parallel_stream import ParallelStream
-from pyklient.consumer.parallel.worker_process import WorkerProcess
+from pyklient.consumer.parallel.worker_process import WorkerProcess, check_picklable
 from pyklient.errors import ClosedError
 from pyklient.kernel import Message
 
-__all__ = ["ErrorHandler", "Handler", "ParallelConsumer"]
+__all__ = ["ErrorHandler", "Handler", "ParallelConsumer", "check_handlers"]
 
 log = logging.getLogger("pyklient.consumer")
 
 Handler: TypeAlias = Callable[[Message], object]
 ErrorHandler: TypeAlias = Callable[[Message, Exception], object]
 _TICK = 1.0
+
+
+def check_handlers(handler: Handler, on_error: ErrorHandler | None, *, processes: bool) -> None:
+    """Raise TypeError if *handler* or *on_error* cannot be called, or *handler* not in other *processes*."""
+    if not callable(handler):
+        raise TypeError(f"handler must be a function that takes a message, not {handler!r}")
+    if not (on_error is None or callable(on_error)):
+        raise TypeError(f"on_error must be a function that takes a message and an error, not {on_error!r}")
+    if processes:
+        check_picklable(handler)
 
 
 class ParallelConsumer:

@@ -4,10 +4,12 @@ import multiprocessing
 import pickle
 import signal
 import traceback
+import weakref
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
+from pyklient.at_exit import call_at_exit
 from pyklient.errors import WorkerProcessError
 from pyklient.kernel import Message
 
@@ -73,13 +75,28 @@ class WorkerProcess:
         )
         self._process.start()
         theirs.close()
+        _processes.add(self._process)
+        call_at_exit(_kill_all)
         self._pipe = pipe
         return pipe
 
 
+_processes: "weakref.WeakSet[Any]" = weakref.WeakSet()
+
+
+def _kill_all() -> None:
+    """Kill the child processes that still run. Otherwise multiprocessing would send SIGTERM at exit, which
+    they ignore, and wait for them."""
+    for process in list(_processes):
+        process.kill()
+
+
 def _handle_all(pipe: "Connection[Any, Any]", handler: Callable[[Message], object]) -> None:
     """Handle the messages that come through *pipe*, until the parent process closes it or dies."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # after Ctrl-C, the parent process ends this one
+    # A terminal sends SIGINT, and systemd SIGTERM, to all processes. The parent process decides when this one
+    # ends, so that the message in hand is finished, and does not count as failed.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     while True:
         try:
             message = pipe.recv()

@@ -1,10 +1,13 @@
 """Handlers that a worker process can import."""
 
 import os
+import signal
+import time
+from pathlib import Path
 
 from pyklient import Message
 
-__all__ = ["die", "fail", "fail_strangely", "write_pid"]
+__all__ = ["die", "fail", "fail_strangely", "hang", "stop_all", "write_pid"]
 
 
 def write_pid(message: Message) -> None:
@@ -36,3 +39,17 @@ def die(message: Message) -> None:
     """End the process, unless the message says that it must not."""
     if message.value == b"die":
         os._exit(3)
+
+
+def stop_all(message: Message) -> None:
+    """Send the signals of a terminal and of a platform that stop all processes, and then note the end."""
+    os.kill(os.getpid(), signal.SIGINT)
+    os.kill(os.getpid(), signal.SIGTERM)
+    write_pid(message)
+
+
+def hang(message: Message) -> None:
+    """Create the file that the message names, and do not return."""
+    assert message.value is not None
+    Path(message.value.decode()).touch()
+    time.sleep(600)
