@@ -34,6 +34,7 @@ NOT_READ: Final = frozenset(
         "queued_max_message_chunks",
         "rebalance_backoff_ms",
         "rebalance_max_retries",
+        "shallowiterator_enable",
     }
 )
 """The options of ConsumerConfig that read() does not have, because it joins no group and has one stream."""
@@ -186,6 +187,12 @@ class ConsumerConfig(ClientConfig):
         at_least=1,
     )
     check_crcs: bool = option(True, "verify the checksum of each fetched batch")
+    shallowiterator_enable: bool = option(
+        False,
+        "hand out each compressed batch as one message, and decompress nothing. The value of the message is "
+        "the compressed records, its offset that of the last record, and its header compression.codec names "
+        "the codec (as in Kafka 0.7, for mirrors)",
+    )
     max_decompressed_bytes: int = option(
         128 * MIB,
         "largest size to which a compressed batch may decompress; iteration raises an error at a larger "
@@ -211,6 +218,11 @@ class ConsumerConfig(ClientConfig):
                 f"request_timeout_ms={self.request_timeout_ms} must be above "
                 f"fetch_max_wait_ms={self.fetch_max_wait_ms}; otherwise a fetch without new records would "
                 "time out"
+            )
+        if self.shallowiterator_enable and self.isolation_level != "read_uncommitted":
+            raise ConfigurationError(
+                "shallowiterator_enable=True reads compressed batches as they are, also those of aborted "
+                "transactions, so it needs isolation_level=read_uncommitted; remove one of the two options"
             )
         if self.group_id is not None and not self.group_id:
             raise ConfigurationError("group_id is empty; give the group a name")

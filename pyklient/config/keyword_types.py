@@ -312,3 +312,8 @@ class ConsumerOptions(ReadOptions, total=False):
     """largest number of fetched chunks in the queue of each stream, where a chunk is what one fetch response
     has of one partition; a stream with that many fetches no more. By default, only prefetch_max_bytes is a
     limit"""
+
+    shallowiterator_enable: bool
+    """hand out each compressed batch as one message, and decompress nothing. The value of the message is the
+    compressed records, its offset that of the last record, and its header compression.codec names the codec
+    (as in Kafka 0.7, for mirrors)"""

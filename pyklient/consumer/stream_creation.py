@@ -34,6 +34,7 @@ class StreamCreation:
         self._hides_internal = config.exclude_internal_topics
         self._timeout = None if config.consumer_timeout_ms < 0 else config.consumer_timeout_ms / 1000
         self._max_bytes = config.prefetch_max_bytes
+        self._shallow = config.shallowiterator_enable
         self._most_chunks = config.queued_max_message_chunks
         self._restart = restart
 
@@ -175,6 +176,7 @@ class StreamCreation:
             as_decoder(value_decoder, "value_decoder"),
             self._check_crcs,
             self._max_decompressed,
+            self._shallow,
         )
 
 

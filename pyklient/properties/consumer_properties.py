@@ -254,6 +254,11 @@ _MIRRORS: Final = dict.fromkeys(
     ("mirror.topics.whitelist", "mirror.topics.blacklist", "mirror.consumer.numthreads"), _WITHOUT_MIRRORS
 )
 
+_NOT_SINCE_0_8: Final = {
+    "shallowiterator.enable": "consumers since 0.8 decompress what they read; choose the profile 0.7",
+    **_MIRRORS,
+}
+
 CONSUMER_PROFILES: Final[Mapping[ProfileName, Profile]] = {
     "0.7": Profile(
         name="0.7",
@@ -268,6 +273,13 @@ CONSUMER_PROFILES: Final[Mapping[ProfileName, Profile]] = {
                 effect="with other values than `smallest` and `largest`, the loop that reads gets an error",
                 also=("auto.offset.reset",),
             ),
+            Property(
+                key="shallowiterator.enable",
+                default=False,
+                parse=boolean,
+                option="shallowiterator_enable",
+                effect="compressed batches are handed out as they are",
+            ),
         ),
         without_effect=_NEW_CONSUMERS | _MIRRORS,
     ),
@@ -275,7 +287,7 @@ CONSUMER_PROFILES: Final[Mapping[ProfileName, Profile]] = {
         name="0.8",
         client="ConsumerConnector",
         properties=_SINCE_0_8,
-        without_effect=_NEW_CONSUMERS,
+        without_effect=_NEW_CONSUMERS | _NOT_SINCE_0_8,
     ),
     "0.10": Profile(
         name="0.10",
@@ -289,7 +301,7 @@ CONSUMER_PROFILES: Final[Mapping[ProfileName, Profile]] = {
                 option="fetch_max_bytes",
             ),
         ),
-        without_effect=_NEW_CONSUMERS,
+        without_effect=_NEW_CONSUMERS | _NOT_SINCE_0_8,
         rules=(_socket_outlasts_the_broker,),
     ),
 }

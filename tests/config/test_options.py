@@ -131,7 +131,7 @@ def test_an_unknown_option_says_whose_it_is_not_and_what_to_do(
 
 
 @pytest.mark.parametrize(
-    "name", ["mirror_topics_whitelist", "num_consumer_fetchers", "producer_type", "shallowiterator_enable"]
+    "name", ["mirror_topics_whitelist", "num_consumer_fetchers", "producer_type", "compressed_topics"]
 )
 @pytest.mark.parametrize("config", [ProducerConfig, ConsumerConfig])
 def test_no_option_is_suggested_that_only_ends_or_begins_alike(config: type[ClientConfig], name: str) -> None:

@@ -77,6 +77,11 @@ def test_in_0_7_another_reset_than_smallest_and_largest_lets_the_loop_get_the_er
     assert [each["auto_offset_reset"] for each in found] == ["earliest", "latest", "none"]
 
 
+def test_only_0_7_hands_out_compressed_batches_as_they_are() -> None:
+    found = [options("0.7", shallowiterator_enable=value) for value in ("true", "false")]
+    assert [each["shallowiterator_enable"] for each in found] == [True, False]
+
+
 def test_row_26_a_socket_timeout_below_the_wait_of_a_fetch_is_an_error_since_0_9() -> None:
     given = {"socket_timeout_ms": "99", "fetch_wait_max_ms": "100"}
     with pytest.raises(ConfigurationError, match=r"socket.timeout.ms=99 is less than fetch.wait.max.ms=100"):
@@ -135,6 +140,7 @@ def test_the_spellings_of_another_version_are_accepted(profile: str, other: str)
         ("0.8", "num.consumer.fetchers", "2", "one fetcher for each broker"),
         ("0.8", "bootstrap.servers", "a:9092", "ZooKeeper knows the brokers"),
         ("0.7", "mirror.topics.whitelist", "a", "pass a Whitelist"),
+        ("0.8", "shallowiterator.enable", "true", "choose the profile 0.7"),
     ],
 )
 def test_a_wrong_value_is_an_error_with_the_key(profile: str, key: str, value: str, words: str) -> None:

@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeGuard, TypeVar
 
 from pyklient.consumer.fetch.fetch_position import FetchedBatches
+from pyklient.consumer.stream.shallow_iteration import shallow_chunk
 from pyklient.kernel import Chunk, ColumnBuilder, Message, decode, decode_columns
 from pyklient.kernel.decode.column_decoding import ByteColumn, ColumnChunk
 from pyklient.protocol.records import DEFAULT_MAX_DECOMPRESSED
@@ -47,9 +48,13 @@ class Decoding(NamedTuple):
     value_decoder: Callable[[bytes | None], Any] | None = None
     check_crcs: bool = True
     max_decompressed: int = DEFAULT_MAX_DECOMPRESSED
+    shallow: bool = False
+    """True if compressed batches are handed out as they are."""
 
     def chunk(self, fetched: FetchedBatches) -> Chunk:
         """Decode the next records of *fetched* into messages, up to the cursor's end."""
+        if self.shallow:
+            return shallow_chunk(fetched, self.check_crcs, self._replace(shallow=False).chunk)
         chunk = self._decode(fetched, self.key_decoder, self.value_decoder)
         end = fetched.cursor.end
         if end is None or chunk.next_offset <= end:
@@ -59,6 +64,8 @@ class Decoding(NamedTuple):
 
     def next_offset(self, fetched: FetchedBatches) -> int:
         """Return the offset of the next message of *fetched*, without calling the decoders."""
+        if self.shallow:
+            return self._replace(key_decoder=None, value_decoder=None).chunk(fetched).position
         return self._decode(fetched, None, None).position
 
     def made(self, chunk: AnyChunk) -> TypeGuard[Chunk]:

@@ -100,6 +100,11 @@ class StreamCore:
                 "Arrow batches hold keys and values as bytes: make the stream without decoders, and decode "
                 "the columns in your program"
             )
+        if self._decoding.shallow:
+            raise ConfigurationError(
+                "Arrow batches hold records, and shallowiterator_enable leaves records compressed; read "
+                "messages, or turn the option off"
+            )
         assembly = Assembly(headers=argument_checks.flag(headers, "headers"))
         form = ColumnDecoding(most, self._decoding.check_crcs, self._decoding.max_decompressed)
         step = partial(self._record_batch, form, most, wait, assembly)
