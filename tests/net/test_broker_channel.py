@@ -82,7 +82,7 @@ def test_a_broker_that_does_not_answer_is_asked_twice_for_the_time_of_one_reques
 def test_a_call_ends_after_the_time_for_calls(scripted: ScriptedBroker) -> None:
     scripted.on(HeartbeatRequest, lambda request: SILENCE)
     channel = channel_to(scripted, default_api_timeout_ms=50)
-    with pytest.raises(KafkaTimeoutError):
+    with pytest.raises(KafkaTimeoutError, match="did not answer Heartbeat"):
         channel.play(heartbeat())
     channel.close()
     assert scripted.count(HeartbeatRequest) == 1

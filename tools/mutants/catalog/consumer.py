@@ -302,4 +302,49 @@ MUTANTS: Final = (
             "test_a_message_that_was_cut_off_is_asked_for_with_twice_the_bytes",
         ),
     ),
+    Mutant(
+        "consumer: a partition that multifetch names twice is fetched once",
+        "pyklient/consumer/simple/broker_fetches.py",
+        "seen[each.where] = before + 1",
+        "seen[each.where] = before",
+        (
+            "tests/consumer/simple/test_broker_consumer.py::test_multifetch_answers_in_the_order_of_the_list_in_which_a_partition_may_appear_twice",
+        ),
+    ),
+    Mutant(
+        "consumer: a fetch request puts the partitions of a topic together",
+        "pyklient/consumer/simple/fetch_requests.py",
+        "if not topics or topics[-1].topic != each.topic:",
+        "if all(topic.topic != each.topic for topic in topics):",
+        (
+            "tests/consumer/simple/test_fetch_requests.py::test_the_partitions_are_in_the_order_of_the_fetches_on_the_wire_too",
+        ),
+    ),
+    Mutant(
+        "consumer: a builder keeps the fetches of the request that it has built",
+        "pyklient/consumer/simple/fetch_requests.py",
+        "        self._fetches.clear()\n",
+        "",
+        (
+            "tests/consumer/simple/test_fetch_requests.py::test_a_builder_has_the_defaults_of_kafkas_and_begins_anew_after_build",
+        ),
+    ),
+    Mutant(
+        "consumer: a message that was cut off counts as the end of the log",
+        "pyklient/consumer/simple/fetched.py",
+        "    if records and not position:",
+        "    if not records and position:",
+        (
+            "tests/consumer/simple/test_broker_consumer.py::test_rows_47_and_48_a_message_that_is_cut_off_is_an_error_or_left_for_the_next_fetch",
+        ),
+    ),
+    Mutant(
+        "consumer: offsets for ZooKeeper are committed to Kafka",
+        "pyklient/consumer/simple/broker_group_offsets.py",
+        "_IN_ZOOKEEPER: Final = _Versions(0, 0)",
+        "_IN_ZOOKEEPER: Final = _Versions(1, 1)",
+        (
+            "tests/consumer/simple/test_broker_consumer.py::test_a_broker_without_zookeeper_cannot_keep_offsets_there",
+        ),
+    ),
 )

@@ -239,4 +239,27 @@ MUTANTS: Final = (
         "            pass\n",
         ("tests/system/test_outages.py::test_a_broker_that_goes_away_and_comes_back_is_told_in_few_lines",),
     ),
+    Mutant(
+        "net: a request to one broker is not sent again when its connection breaks",
+        "pyklient/net/broker_channel.py",
+        "            if time.monotonic() >= deadline:\n                raise\n",
+        "            raise\n",
+        (
+            "tests/net/test_broker_channel.py::test_a_request_on_a_connection_that_breaks_is_sent_once_more_on_a_new_one",
+        ),
+    ),
+    Mutant(
+        "net: a request to one broker goes out under the client id of an earlier call",
+        "pyklient/net/broker_channel.py",
+        "        connection.use_client_id(client_id)\n",
+        "",
+        ("tests/net/test_broker_channel.py::test_a_client_id_is_that_of_the_call_or_else_of_the_client",),
+    ),
+    Mutant(
+        "net: a call to one broker goes on after its time is over",
+        "pyklient/net/broker_channel.py",
+        "            if time.monotonic() >= deadline:\n                raise\n",
+        "",
+        ("tests/net/test_broker_channel.py::test_a_call_ends_after_the_time_for_calls",),
+    ),
 )
