@@ -1,4 +1,4 @@
-"""What ``import pyklient`` offers, and what it costs."""
+"""The names that ``import pyklient`` offers, and the modules that each of them imports."""
 
 import subprocess
 import sys

@@ -300,8 +300,8 @@ class Broker:
     ) -> NodeState:
         """Open the only node of this broker's cluster, and all logs of the node.
 
-        *found* is what ZooKeeper has of the cluster. Topics in it that the data directory does not have are
-        created.
+        *found* has the cluster id and the topics that are registered in ZooKeeper. Topics that the data
+        directory does not have are created.
         """
         cluster_id = None if found is None else found.cluster_id
         saved_id = data.metadata.get("cluster_id")

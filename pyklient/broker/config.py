@@ -1,7 +1,7 @@
 """The options of a broker: their names, defaults, ranges and meanings. Each option is declared once, here.
 
-An option that Kafka has too is named after Kafka's, with underscores. Its default is Kafka's unless a comment
-gives a reason for another default.
+An option that Kafka has too has the same name, with underscores, and the same default, unless a comment gives
+a reason for another default.
 """
 
 from collections.abc import Mapping

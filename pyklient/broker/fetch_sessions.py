@@ -76,8 +76,8 @@ class FetchSession:
         self.epoch = self.epoch + 1 if self.epoch < _LAST_EPOCH else 1
 
     def has_changed(self, asked: RequestedPartition, data: PartitionData) -> bool:
-        """Return True if *data* has records, an error, or other offsets than the last response. Remember its
-        offsets as those that the client knows."""
+        """Return True if *data* has records, an error, or other offsets than the last response. From then on,
+        the client is considered to know the offsets in *data*."""
         key = _key(asked)
         if key not in self.requested:
             return False  # another connection has removed the partition meanwhile

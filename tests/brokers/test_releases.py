@@ -1,4 +1,4 @@
-"""What works on a broker of each release, and the error for what does not."""
+"""The features that work on a broker of each release, and the errors for the other features."""
 
 import struct
 import time

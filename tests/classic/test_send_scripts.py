@@ -10,7 +10,7 @@ from tests.oracles.process import Oracle
 
 @pytest.fixture(scope="module")
 def kafkas_results() -> Iterator[dict[Script, str]]:
-    """What Kafka's producer and its ProducerSendThread did with each script."""
+    """The results of Kafka's producer and its ProducerSendThread for each script."""
     with Oracle("0.8.2.2", "SendThreadOracle.java") as oracle:
         yield dict(zip(SCRIPTS, oracle.ask(script.line for script in SCRIPTS), strict=True))
 

@@ -1,4 +1,4 @@
-"""What a NetworkClient does differently with old brokers, which lack versions of requests."""
+"""A NetworkClient with old brokers, which lack some versions of requests."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a pool counts of its connections: requests, bytes, errors, throttle times, and what gets no answer."""
+"""A pool counts the traffic of its connections: requests, bytes, errors, throttle times, missing answers."""
 
 from collections.abc import Iterator
 from functools import partial

@@ -1,4 +1,4 @@
-"""What nodes contain: all versions are read, what Kafka's brokers wrote too, and garbage is an error."""
+"""The contents of nodes: all versions, also as Kafka's brokers wrote them, are read; garbage is an error."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""How many requests wait for their answers at the same time, and until when."""
+"""The number of requests that wait for their answers at the same time, and the end of their wait."""
 
 from typing import Any
 

@@ -25,7 +25,7 @@ RUN = {"id": "00000000-0000-0000-0000-000000000001", "runId": "00000000-0000-000
 
 
 def progress(name: str, *ends: object) -> QueryProgressEvent:
-    """What Spark reports of a query called *name* whose sources end at *ends*."""
+    """The progress that Spark reports of a query called *name* whose sources end at *ends*."""
     source: dict[str, object] = {"description": "", "startOffset": None, "latestOffset": None}
     source |= {"numInputRows": 0, "inputRowsPerSecond": 0.0, "processedRowsPerSecond": 0.0, "metrics": {}}
     text = RUN | {

@@ -49,7 +49,7 @@ def denied(
 
 
 def refused(stream: KafkaStream) -> bool:
-    """Whether a message is refused, by an error that names the topic."""
+    """Return True if a message is rejected, by an error that names the topic."""
     try:
         next(iter(stream))
     except BrokerError as error:

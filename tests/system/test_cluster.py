@@ -108,7 +108,7 @@ class Reading:
             self.errors.append(error)
 
     def distinct(self) -> dict[tuple[int, int], Message]:
-        """What was handed out, by partition and offset."""
+        """The messages that were handed out, by partition and offset."""
         return {(message.partition, message.offset): message for message in list(self.messages)}
 
     def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""How much memory clients take when the other side is too slow, measured from outside."""
+"""The memory that clients use when the other side is too slow, measured from outside."""
 
 import queue
 import subprocess

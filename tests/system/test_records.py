@@ -1,4 +1,4 @@
-"""What is produced is what is read: keys, headers, timestamps, offsets, order, for every codec."""
+"""Records are read as they were produced: keys, headers, timestamps, offsets, order, for every codec."""
 
 import datetime
 import hashlib

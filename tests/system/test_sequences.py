@@ -1,4 +1,4 @@
-"""What a broker remembers of a producer's batches: the same for the scripted broker, ours and Kafka."""
+"""The batches of a producer that a broker remembers: the same for the scripted broker, ours and Kafka."""
 
 from pyklient.kernel import encode_batch
 from pyklient.protocol.messages import InitProducerIdRequest, InitProducerIdResponse

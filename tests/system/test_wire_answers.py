@@ -29,7 +29,7 @@ NO_OFFSET, NO_REPLICA, NULL, EMPTY = "ff" * 8, "ff" * 4, "ff" * 4, "00" * 4
 
 
 class Address(NamedTuple):
-    """Where a broker listens on this machine."""
+    """The address at which a broker listens on this machine."""
 
     port: int
 
@@ -60,7 +60,7 @@ def answer(broker: Server, asked: FetchRequest, version: int) -> str:
 
 
 def failed(error_code: int, version: int, *, aborted: str = NULL) -> str:
-    """What the answer ends with where its only partition, number 0, failed."""
+    """Return the end of the answer if its only partition, number 0, has failed."""
     if version >= 12:
         short = {NULL: "00", EMPTY: "01"}[aborted]
         return f"00000000{error_code:04x}{NO_OFFSET * 3}{short}{NO_REPLICA}01000000"

@@ -29,7 +29,7 @@ class Point(NamedTuple):
 
 
 class Collector:
-    """What has arrived: the newest value of each metric by name and attributes, and all spans."""
+    """The data that has arrived: the newest value of each metric by name and attributes, and all spans."""
 
     def __init__(self, url: str) -> None:
         self.url = url

@@ -1,4 +1,4 @@
-"""What an OpenTelemetry collector gets: metrics that agree with what was sent and read, and whole traces."""
+"""An OpenTelemetry collector gets whole traces, and metrics that agree with the messages sent and read."""
 
 import subprocess
 import sys

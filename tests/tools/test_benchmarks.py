@@ -1,4 +1,4 @@
-"""What `make bench` consists of works: every client in every scenario, the checks, the page."""
+"""The parts of `make bench` work: every client in every scenario, the checks, the page."""
 
 from collections.abc import Iterator
 from itertools import pairwise

@@ -143,7 +143,7 @@ _ENDED = {
     Place.ANSWER: (len(heartbeat(1)), 0),
     Place.INSIDE_ANSWER: (len(heartbeat(1)), _HALF_ANSWER),
 }
-"""How many bytes of a request reach the broker, and how many of its answer the client."""
+"""The number of bytes of a request that reach the broker, and of its answer that reach the client."""
 
 
 @pytest.mark.parametrize("action", [Action.CUT, Action.RESET])

@@ -1,4 +1,4 @@
-"""Which way imports go between tests, tools and the servers that both start."""
+"""The direction of imports between tests, tools and the servers that both start."""
 
 import ast
 from collections.abc import Iterator

@@ -49,14 +49,14 @@ _OUTDATED = (
 
 
 class CommitRetries(NamedTuple):
-    """How often a commit is tried, and for how long each attempt waits. None stands for no limit but the
-    time-out of the commit, and for the time-out and the back-off of all requests."""
+    """The limits of the attempts to commit offsets. If ``tries`` is None, only the time-out of the commit
+    limits the attempts. If another field is None, the client's usual back-off or time-out applies."""
 
     tries: int | None = None
     pause: float | None = None
-    """The seconds between two attempts."""
+    """The number of seconds between two attempts."""
     answer_within: float | None = None
-    """The seconds that one attempt waits for the response."""
+    """The number of seconds for which one attempt waits for the response."""
 
     @classmethod
     def of(cls, config: ConsumerConfig) -> Self:

@@ -1,4 +1,4 @@
-"""What a broker writes into ZooKeeper, on nodes in memory."""
+"""The nodes that a broker writes into ZooKeeper, on nodes in memory."""
 
 import json
 from collections.abc import Mapping

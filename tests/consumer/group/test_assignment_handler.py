@@ -1,4 +1,4 @@
-"""What is read if the membership fails while another thread assigns partitions, or a start is not found."""
+"""The partitions that are read if the membership fails during an assignment, or if a start is not found."""
 
 from collections.abc import Callable, Collection
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a client without a group does while it cannot begin to read new partitions."""
+"""A client without a group that cannot begin to read new partitions."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Which stream of a connector reads a partition."""
+"""The choice of the stream of a connector that reads a partition."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Where Kafka keeps the offsets of a group."""
+"""The topic in which Kafka keeps the offsets of a group."""
 
 import pytest
 

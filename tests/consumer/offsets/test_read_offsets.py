@@ -1,4 +1,4 @@
-"""Which offsets in ZooKeeper count, on nodes in memory."""
+"""The offsets in ZooKeeper that count for a group, on nodes in memory."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a member claims to own after a part of a handover has failed."""
+"""The partitions that a member claims to own after a part of a handover has failed."""
 
 import queue
 import time
