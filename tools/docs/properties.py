@@ -9,6 +9,7 @@ from typing import Any
 from pyklient.properties.consumer_properties import CONSUMER_PROFILES
 from pyklient.properties.producer_properties import PRODUCER_PROFILES
 from pyklient.properties.profile import Profile, ProfileName, Property
+from pyklient.properties.simple_consumer_properties import SIMPLE_CONSUMER_PROFILES
 from tools.repository import ROOT
 
 __all__ = ["TARGET", "page"]
@@ -61,6 +62,12 @@ _CLIENTS: Sequence[tuple[str, str, Mapping[ProfileName, Profile]]] = (
         "Producer",
         'The column "sets" has the fields of `ClassicProducerConfig`.',
         PRODUCER_PROFILES,
+    ),
+    (
+        "SimpleConsumer",
+        'The column "sets" has the arguments of `SimpleConsumer.connect`, which makes a consumer of one '
+        "broker.",
+        SIMPLE_CONSUMER_PROFILES,
     ),
 )
 

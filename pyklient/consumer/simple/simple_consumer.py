@@ -3,7 +3,7 @@ threads."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Final, Unpack
+from typing import Final, Self, Unpack, overload
 
 from pyklient import argument_checks
 from pyklient.argument_checks import INT64_MAX
@@ -19,6 +19,8 @@ from pyklient.net.lookups.list_offsets import EARLIEST, LATEST, list_offsets
 from pyklient.net.lookups.partition_leaders import by_leader
 from pyklient.net.metadata import Metadata
 from pyklient.net.threadless_client import ThreadlessClient
+from pyklient.properties.profile import ProfileName
+from pyklient.properties.simple_consumer_properties import simple_consumer_options
 from pyklient.protocol.messages import FetchResponse
 from pyklient.topic_partition import TopicPartition
 
@@ -56,6 +58,23 @@ class SimpleConsumer(ThreadlessClient):
         ``request_timeout_ms`` is the old clients' soTimeout, and ``receive_buffer_bytes`` their bufferSize.
         """
         return BrokerConsumer(host, port, **options)
+
+    @overload
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, object], profile: None = None) -> Self: ...
+
+    @overload
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, object], profile: ProfileName) -> BrokerConsumer: ...
+
+    @classmethod
+    def from_properties(
+        cls, properties: Mapping[str, object], profile: ProfileName | None = None
+    ) -> "Self | BrokerConsumer":
+        """Make a SimpleConsumer from *properties* of Java's clients. With a *profile*, make a consumer of one
+        broker, as :meth:`connect` does, from the properties of that version of Kafka."""
+        options = simple_consumer_options(properties, profile)
+        return cls(**options) if profile is None else BrokerConsumer(**options)
 
     def fetch(self, topic: str, partition: int, offset: int, max_bytes: int = 1_048_576) -> Fetched:
         """Return the messages of a partition from *offset* on, up to about *max_bytes*.

@@ -1,0 +1,69 @@
+"""The properties of the simple consumer, which is bound to one broker, in each profile.
+
+Kafka's simple consumers had no properties but arguments of a constructor. The keys and defaults are those of
+the high-level consumer of the same version.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from pyklient.config import AdminConfig, dotted_names
+from pyklient.properties.profile import Profile, ProfileName, Property, choose
+from pyklient.properties.values import name_characters, whole
+
+__all__ = ["SIMPLE_CONSUMER_PROFILES", "simple_consumer_options"]
+
+
+def simple_consumer_options(properties: Mapping[str, object], profile: str | None) -> dict[str, Any]:
+    """Return the options of SimpleConsumer that follow from *properties*.
+
+    With a *profile*, the result has ``host`` and ``port`` too, and is for a BrokerConsumer. Without one, the
+    properties are those of today's clients in Java.
+    """
+    if profile is None:
+        return dotted_names.from_properties(AdminConfig, properties)
+    chosen = choose(SIMPLE_CONSUMER_PROFILES, profile)
+    return chosen.options(chosen.read(properties))
+
+
+_BROKER: Final = (
+    Property(key="host", option="host", required=True),
+    Property(key="port", parse=whole(1, 65_535), option="port", required=True),
+    Property(key="socket.timeout.ms", default=30_000, parse=whole(1), option="request_timeout_ms"),
+)
+_SINCE_0_8: Final = (
+    *_BROKER,
+    Property(
+        key="socket.receive.buffer.bytes",
+        default=65_536,
+        parse=whole(-1),
+        option="receive_buffer_bytes",
+        also=("socket.buffersize",),
+    ),
+    Property(key="client.id", default="", parse=name_characters, option="client_id"),
+)
+_0_7: Final = (
+    *_BROKER,
+    Property(
+        key="socket.buffersize",
+        default=65_536,
+        parse=whole(-1),
+        option="receive_buffer_bytes",
+        also=("socket.receive.buffer.bytes",),
+    ),
+)
+_ONE_BROKER: Final = dict.fromkeys(
+    ("bootstrap.servers", "metadata.broker.list", "broker.list", "zk.connect", "zookeeper.connect"),
+    "a simple consumer is bound to one broker; set host and port, or choose no profile",
+)
+
+
+def _profile(name: ProfileName, properties: Sequence[Property]) -> Profile:
+    return Profile(name=name, client="SimpleConsumer", properties=properties, without_effect=_ONE_BROKER)
+
+
+SIMPLE_CONSUMER_PROFILES: Final[Mapping[ProfileName, Profile]] = {
+    each.name: each
+    for each in (_profile("0.7", _0_7), _profile("0.8", _SINCE_0_8), _profile("0.10", _SINCE_0_8))
+}
+"""The properties of the simple consumer in each version of Kafka."""
