@@ -3,7 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["CallbackHandler"]
+from pyklient.classic.keyed_message import KeyedMessage
+from pyklient.classic.queue_item import QueueItem
+
+__all__ = ["CallbackHandler", "before_sending", "returned_items"]
 
 
 class CallbackHandler:
@@ -69,3 +72,22 @@ class CallbackHandler:
         which ``send`` raised an error are not among them.
         """
         return
+
+
+def before_sending(hooks: CallbackHandler, batch: Sequence[Any]) -> Sequence[Any]:
+    """Return what *hooks* send instead of *batch*. An exception of the hook gets a note that names it."""
+    try:
+        return returned_items(hooks.before_sending_data(batch))
+    except Exception as error:
+        error.add_note(f"{type(hooks).__name__}.before_sending_data failed")
+        raise
+
+
+def returned_items(returned: object) -> Sequence[Any]:
+    """Return what a hook has *returned*. Raise TypeError if this is not a list of items."""
+    if not isinstance(returned, list | tuple):
+        raise TypeError(f"it returned {returned!r} and not a list of items")
+    for item in returned:
+        if not isinstance(item, KeyedMessage | QueueItem):
+            raise TypeError(f"it returned a list with {item!r}, which is no KeyedMessage or QueueItem")
+    return returned

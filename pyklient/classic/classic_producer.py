@@ -5,19 +5,27 @@ import os
 import time
 import warnings
 import weakref
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, NoReturn, Self
 
 from pyklient import argument_checks
 from pyklient.at_exit import call_at_exit
 from pyklient.classic.callback_handler import CallbackHandler
+from pyklient.classic.default_event_handler import DefaultEventHandler
 from pyklient.classic.dropped_items import DroppedItems
 from pyklient.classic.event_handler import EventHandler
 from pyklient.classic.keyed_message import KeyedMessage
+from pyklient.classic.multi_send_event_handler import MultiSendEventHandler
+from pyklient.classic.partition_candidates import PartitionCandidates
 from pyklient.classic.producer_config import ClassicProducerConfig
+from pyklient.classic.producer_data import ProducerData
 from pyklient.classic.producer_send_thread import ProducerSendThread
+from pyklient.classic.queue_item import QueueItem
 from pyklient.classic.sending import AsyncSending, Sending, SyncSending
-from pyklient.errors import KafkaError
+from pyklient.errors import ConfigurationError, KafkaError
+from pyklient.properties.producer_properties import producer_properties
+from pyklient.properties.profile import ProfileName
 
 __all__ = ["ClassicProducer"]
 
@@ -38,8 +46,9 @@ class ClassicProducer:
     them in batches, and gives up what cannot be sent: it logs that, counts it in ``dropped_count``, and
     calls ``CallbackHandler.on_dropped``.
 
-    The *event_handler* sends the batches. The hooks of a *callback_handler* follow and change what an
-    asynchronous producer sends. Several threads may share one producer.
+    An *event_handler* replaces the default one, which sends the batches to the brokers. The hooks of a
+    *callback_handler* follow and change what an asynchronous producer sends. Several threads may share one
+    producer.
     """
 
     def __init__(
@@ -47,10 +56,18 @@ class ClassicProducer:
         config: ClassicProducerConfig,
         *,
         callback_handler: CallbackHandler | None = None,
-        event_handler: EventHandler,
+        event_handler: EventHandler | None = None,
     ) -> None:
         self._config = config
         self._dropped = DroppedItems(callback_handler)
+        self._candidates = PartitionCandidates(config) if config.is_0_7 else None
+        hooks = callback_handler if config.producer_type == "async" else None
+        if event_handler is None:
+            event_handler = (
+                DefaultEventHandler(config, hooks, self._dropped)
+                if self._candidates is None
+                else MultiSendEventHandler(config, self._candidates, hooks, self._dropped)
+            )
         event_handler.init(config.event_handler_props)
         self._sending: Sending
         if config.producer_type == "async":
@@ -64,6 +81,27 @@ class ClassicProducer:
         self._closed = False
         _producers.add(self)
         call_at_exit(_close_all)
+
+    @classmethod
+    def from_properties(
+        cls,
+        properties: Mapping[str, object],
+        profile: ProfileName,
+        *,
+        callback_handler: CallbackHandler | None = None,
+        event_handler: EventHandler | None = None,
+    ) -> Self:
+        """Make a producer from *properties*, which have the names, defaults and rules of a *profile*.
+
+        A handler is passed here or named by the property ``callback.handler`` or ``event.handler``. Raises
+        ConfigurationError for wrong properties.
+        """
+        made = producer_properties(properties, profile)
+        return cls(
+            ClassicProducerConfig(**made.options),
+            callback_handler=_one_of("callback", callback_handler, made.callback_handler),
+            event_handler=_one_of("event", event_handler, made.event_handler),
+        )
 
     @property
     def dropped_count(self) -> int:
@@ -82,6 +120,9 @@ class ClassicProducer:
         (QueueClosedError in the profile 0.7, if the producer is asynchronous), and ForkError in the child of
         a fork.
         """
+        if self._candidates is not None:
+            self._sending.send(_queue_items(messages, self._candidates))
+            return
         for message in messages:
             if not isinstance(message, KeyedMessage):
                 raise TypeError(f"send takes KeyedMessages, not {type(message).__name__}")
@@ -98,7 +139,11 @@ class ClassicProducer:
         self._closed = True
         _producers.discard(self)
         self._sending.begin_close()
-        self._sending.finish(time.monotonic() + seconds)
+        try:
+            self._sending.finish(time.monotonic() + seconds)
+        finally:
+            if self._candidates is not None:
+                self._candidates.close()
 
     def __enter__(self) -> Self:
         return self
@@ -140,6 +185,24 @@ class ClassicProducer:
         """Make every call raise ForkError, because this is a child process after a fork."""
         self._closed = True
         self._sending.abandon()
+
+
+def _one_of(kind: str, passed: Any, named: Any) -> Any:
+    """Return the handler that was *passed* as an argument or *named* by a property."""
+    if passed is not None and named is not None:
+        raise ConfigurationError(
+            f"the property {kind}.handler and the argument {kind}_handler both name a handler; remove one of "
+            "the two"
+        )
+    return named if passed is None else passed
+
+
+def _queue_items(messages: Sequence[Any], candidates: PartitionCandidates) -> list[QueueItem]:
+    """Return *messages* as items for the partitions that are chosen for them now."""
+    for data in messages:
+        if not isinstance(data, ProducerData):
+            raise TypeError(f"send takes ProducerData in the profile 0.7, not {type(data).__name__}")
+    return [item for data in messages for item in candidates.queue_items(data)]
 
 
 _producers: "weakref.WeakSet[ClassicProducer]" = weakref.WeakSet()

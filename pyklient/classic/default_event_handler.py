@@ -5,8 +5,11 @@ import threading
 import time
 from collections.abc import Collection, Sequence
 
+from pyklient.classic.batch_limits import BatchLimits
 from pyklient.classic.broker_partition_info import NO_LEADER, BrokerPartitionInfo
+from pyklient.classic.callback_handler import CallbackHandler, before_sending
 from pyklient.classic.collation import Collator
+from pyklient.classic.dropped_items import DroppedItems
 from pyklient.classic.event_handler import EventHandler
 from pyklient.classic.keyed_message import KeyedMessage
 from pyklient.classic.message_encoding import MessageEncoder, as_given
@@ -21,6 +24,7 @@ __all__ = ["DefaultEventHandler"]
 
 log = logging.getLogger("pyklient.producer")
 
+_TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 _ERRORS_SHOWN = 3
 """The number of different failures that the last error of a batch names."""
 
@@ -33,8 +37,15 @@ class DefaultEventHandler(EventHandler):
     got no answer may then be stored twice.
     """
 
-    def __init__(self, config: ClassicProducerConfig) -> None:
+    def __init__(
+        self,
+        config: ClassicProducerConfig,
+        callback_handler: CallbackHandler | None = None,
+        dropped: DroppedItems | None = None,
+    ) -> None:
         self._config = config
+        self._callback_handler = callback_handler
+        self._dropped = DroppedItems(callback_handler) if dropped is None else dropped
         self._encoder = MessageEncoder(config)
         self._pool = ProducerPool(config)
         self._info = BrokerPartitionInfo(config, self._pool)
@@ -44,6 +55,7 @@ class DefaultEventHandler(EventHandler):
         """The topics of the messages since the last refresh of the metadata by age."""
         self._failures: dict[str, KafkaError] = {}
         """The failures of the last attempt, by topic or partition."""
+        self._limits = BatchLimits()
         self._closing = threading.Event()
 
     def handle(self, messages: Sequence[KeyedMessage]) -> None:
@@ -53,11 +65,13 @@ class DefaultEventHandler(EventHandler):
         If an encoder fails, a synchronous producer raises its error, and sends nothing. An asynchronous
         producer logs the error and sends the other messages.
         """
+        if self._callback_handler is not None:
+            messages = before_sending(self._callback_handler, messages)
         encoded, not_encoded = self._encoder.encode(messages)
         for message, error in not_encoded:
             if self._config.producer_type == "sync":
                 raise error
-            log.error("a message for topic %s was dropped: %s", message.topic, error, exc_info=error)
+            self._dropped.add([message], error, f"the encoder failed for topic {message.topic}: {error!r}")
         outstanding = encoded
         for _ in range(self._config.message_send_max_retries + 1):
             if not outstanding:
@@ -69,6 +83,10 @@ class DefaultEventHandler(EventHandler):
                 self._prepare_retry(outstanding)
         if outstanding:
             raise self._failed_to_send(outstanding)
+
+    def interrupt(self) -> None:
+        """Close the connections, so that a batch that is being sent fails soon."""
+        self.close()
 
     def close(self) -> None:
         """Close the connections. A batch that is being sent fails soon."""
@@ -106,35 +124,54 @@ class DefaultEventHandler(EventHandler):
             return list(messages)
         failed: list[KeyedMessage] = []
         for leader, groups in by_leader.items():
-            for where in self._send_to(leader, groups):
-                failed += groups[where]
+            failed += self._send_to(leader, groups)
         return failed
 
-    def _send_to(
-        self, leader: int, groups: dict[TopicPartition, list[KeyedMessage]]
-    ) -> Collection[TopicPartition]:
-        """Send one request to *leader*, and return the partitions that have failed."""
+    def _send_to(self, leader: int, groups: dict[TopicPartition, list[KeyedMessage]]) -> list[KeyedMessage]:
+        """Send *groups* to *leader*, and return the messages that have failed.
+
+        This takes one request, unless the messages of a partition are too many bytes for one. What follows a
+        failed part of a partition is not sent, and has failed too, so that the messages keep their order.
+        """
+        failed: list[KeyedMessage] = []
+        while groups:
+            parts = {
+                where: group[: self._limits.count(where.topic, group)] for where, group in groups.items()
+            }
+            problems = self._send_parts(leader, parts)
+            unsent: dict[TopicPartition, list[KeyedMessage]] = {}
+            for where, group in groups.items():
+                problem, size = problems.get(where), len(parts[where])
+                if problem is None:
+                    if len(group) > size:
+                        unsent[where] = group[size:]
+                elif size > 1 and getattr(problem, "code", None) in _TOO_LARGE:
+                    self._limits.halve(where.topic, parts[where])
+                    unsent[where] = group
+                else:
+                    log.warning("messages for %s were not stored: %s", where, problem)
+                    self._failures[str(where)] = problem
+                    failed += group
+            groups = unsent
+        return failed
+
+    def _send_parts(
+        self, leader: int, parts: dict[TopicPartition, list[KeyedMessage]]
+    ) -> dict[TopicPartition, KafkaError]:
+        """Send one request to *leader*, and return the errors of the partitions that have failed."""
         try:
             if leader == NO_LEADER:
-                names = ", ".join(map(str, groups))
+                names = ", ".join(map(str, parts))
                 raise broker_error(ErrorCode.LEADER_NOT_AVAILABLE, f"cannot produce to {names}")
             statuses = self._pool.producer(leader).multi_send(
-                [_request(where, group) for where, group in groups.items()]
+                [_request(where, part) for where, part in parts.items()]
             )
         except (ClosedError, ForkError):
             raise
         except Exception as error:
             cause = error if isinstance(error, KafkaError) else KafkaError(f"{type(error).__name__}: {error}")
-            log.warning("messages for %d partitions were not sent: %s", len(groups), error)
-            self._failures[f"broker {leader}"] = cause
-            return groups.keys()
-        failed = []
-        for where, (problem, _) in (statuses or {}).items():
-            if problem is not None:
-                log.warning("messages for %s were not stored: %s", where, problem)
-                self._failures[str(where)] = problem
-                failed.append(where)
-        return failed
+            return dict.fromkeys(parts, cause)
+        return {where: each.error for where, each in (statuses or {}).items() if each.error is not None}
 
     def _prepare_retry(self, messages: Sequence[KeyedMessage]) -> None:
         self._closing.wait(self._config.retry_backoff_ms / 1000)

@@ -27,6 +27,11 @@ class EventHandler(ABC):
         producer logs the error, and goes on with the next batch.
         """
 
+    def interrupt(self) -> None:
+        """Make a call of ``handle`` that is running in another thread fail soon, because ``close`` of the
+        producer has no time left. Does nothing by default."""
+        return
+
     def close(self) -> None:
         """Give back what the handler has opened. Called once, after the last batch. Does nothing by
         default."""

@@ -75,9 +75,15 @@ class EventQueue(Generic[_Event]):
         not fit are not tried. Raises the error of ``close`` if the queue is closed, also while the call
         waits.
         """
+        count = len(events)
         with self._lock:
+            if self._closed is None and len(self._events) + count <= self._capacity:
+                self._events.extend(events)
+                if len(self._events) >= self._wakes_at:
+                    self._wake_drainer()
+                return count
             added = self._append(events)
-        while added < len(events):
+        while added < count:
             more = self._wait_and_append(events[added:])
             if more == 0:
                 break

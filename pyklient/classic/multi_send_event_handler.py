@@ -4,6 +4,8 @@ import logging
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from pyklient.classic.callback_handler import CallbackHandler, before_sending
+from pyklient.classic.dropped_items import DroppedItems
 from pyklient.classic.event_handler import EventHandler
 from pyklient.classic.message_encoding import MessageEncoder
 from pyklient.classic.partition_candidates import PartitionCandidates
@@ -28,7 +30,15 @@ class MultiSendEventHandler(EventHandler):
     sends it once.
     """
 
-    def __init__(self, config: ClassicProducerConfig, candidates: PartitionCandidates) -> None:
+    def __init__(
+        self,
+        config: ClassicProducerConfig,
+        candidates: PartitionCandidates,
+        callback_handler: CallbackHandler | None = None,
+        dropped: DroppedItems | None = None,
+    ) -> None:
+        self._callback_handler = callback_handler
+        self._dropped = DroppedItems(callback_handler) if dropped is None else dropped
         self._is_sync = config.producer_type == "sync"
         self._attempts = 1 if self._is_sync else config.message_send_max_retries + 1
         self._encoder = MessageEncoder(config)
@@ -41,6 +51,8 @@ class MultiSendEventHandler(EventHandler):
         FailedToSendMessageError with all items that were not sent; it logs the error of an encoder, and sends
         the other items.
         """
+        if self._callback_handler is not None:
+            items = before_sending(self._callback_handler, items)
         unsent: list[QueueItem] = []
         failures: list[KafkaError] = []
         for broker_id, groups in self._collate(items).items():
@@ -58,6 +70,10 @@ class MultiSendEventHandler(EventHandler):
             f"{len(unsent)} messages were not sent in {self._attempts} attempts: {shown}", unsent
         ) from failures[0]
 
+    def interrupt(self) -> None:
+        """Close the connections, so that a batch that is being sent fails soon."""
+        self.close()
+
     def close(self) -> None:
         """Close the connections."""
         self._candidates.close()
@@ -72,7 +88,7 @@ class MultiSendEventHandler(EventHandler):
                 error.add_note(f"while the producer encoded a message for topic {item.topic}")
                 if self._is_sync:
                     raise
-                log.error("a message for topic %s was dropped: %s", item.topic, error, exc_info=error)
+                self._dropped.add([item], error, f"the encoder failed for topic {item.topic}: {error!r}")
                 continue
             groups = brokers.setdefault(item.broker_id, {})
             groups.setdefault((item.topic, item.partition), []).append((item, data))

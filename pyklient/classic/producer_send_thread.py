@@ -11,12 +11,10 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from pyklient.classic.callback_handler import CallbackHandler
+from pyklient.classic.callback_handler import CallbackHandler, returned_items
 from pyklient.classic.dropped_items import DroppedItems
 from pyklient.classic.event_handler import EventHandler
 from pyklient.classic.event_queue import EventQueue
-from pyklient.classic.keyed_message import KeyedMessage
-from pyklient.classic.queue_item import QueueItem
 from pyklient.errors import FailedToSendMessageError, KafkaError
 
 __all__ = ["ProducerSendThread"]
@@ -70,11 +68,12 @@ class ProducerSendThread:
             ) from error
 
     def give_up(self, error: KafkaError) -> int:
-        """Drop the messages that are queued now, and hand no further batch to the event handler. Return how
-        many messages were queued."""
+        """Drop the messages that are queued now, interrupt the event handler, and hand no more batches to it.
+        Return how many messages were queued."""
         self._gave_up = error
         queued = list(self._queue.drain(self._queue.capacity))
         self._drop(queued, error)
+        self._handler.interrupt()
         return len(queued)
 
     def join(self, timeout: float) -> bool:
@@ -142,7 +141,7 @@ class ProducerSendThread:
         assert hooks is not None
         for item in items:
             try:
-                yield from _several(hooks.after_dequeuing_existing_data(item))
+                yield from returned_items(hooks.after_dequeuing_existing_data(item))
             except Exception as error:
                 failed = f"{_name(hooks)}.after_dequeuing_existing_data failed: {error!r}"
                 if item is None:
@@ -154,7 +153,7 @@ class ProducerSendThread:
         if hooks is None:
             return ()
         try:
-            return _several(hooks.last_batch_before_close())
+            return returned_items(hooks.last_batch_before_close())
         except Exception:
             log.exception(
                 "%s.last_batch_before_close failed, so it adds nothing to the last batch", _name(hooks)
@@ -170,15 +169,3 @@ class ProducerSendThread:
 
 def _name(handler: object) -> str:
     return type(handler).__name__
-
-
-def _several(returned: object) -> Sequence[Any]:
-    """Return what a hook has *returned*. Raise TypeError if this is not a list of items."""
-    if not isinstance(returned, list | tuple):
-        raise TypeError(f"it returned {returned!r} and not a list of items")
-    for item in returned:
-        if not isinstance(item, KeyedMessage | QueueItem):
-            raise TypeError(
-                f"it returned a list with {item!r}, which is neither a KeyedMessage nor a QueueItem"
-            )
-    return returned

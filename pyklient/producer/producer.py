@@ -6,14 +6,14 @@ import random
 import time
 import warnings
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any, Final, NoReturn, Self, Unpack
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, Unpack, overload
 
 from pyklient import argument_checks
 from pyklient.at_exit import call_at_exit
-from pyklient.config import DEFAULT_SERVERS, ProducerConfig
+from pyklient.config import DEFAULT_SERVERS, ProducerConfig, dotted_names
 from pyklient.config.dotted_names import by_option_name
 from pyklient.config.keyword_types import ProducerOptions
 from pyklient.errors import ClosedError, ConfigurationError, ForkError, KafkaError, KafkaTimeoutError
@@ -36,6 +36,12 @@ from pyklient.producer.threads.sender_thread import SenderThread
 from pyklient.producer.topic_metadata import TopicMetadata
 from pyklient.protocol.records import Compression
 from pyklient.serialization import as_encoder
+
+if TYPE_CHECKING:  # imported when they are used: most programs have no classic producer
+    from pyklient.classic.callback_handler import CallbackHandler
+    from pyklient.classic.classic_producer import ClassicProducer
+    from pyklient.classic.event_handler import EventHandler
+    from pyklient.properties.profile import ProfileName
 
 __all__ = ["Producer"]
 
@@ -87,6 +93,49 @@ class Producer:
         # The function that is registered last runs first: a broker that was started in this process before
         # the producer still runs then.
         call_at_exit(_close_all)
+
+    @overload
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, object], profile: None = None) -> Self: ...
+
+    @overload
+    @classmethod
+    def from_properties(
+        cls,
+        properties: Mapping[str, object],
+        profile: "ProfileName",
+        *,
+        callback_handler: "CallbackHandler | None" = None,
+        event_handler: "EventHandler | None" = None,
+    ) -> "ClassicProducer": ...
+
+    @classmethod
+    def from_properties(
+        cls,
+        properties: Mapping[str, object],
+        profile: "ProfileName | None" = None,
+        *,
+        callback_handler: "CallbackHandler | None" = None,
+        event_handler: "EventHandler | None" = None,
+    ) -> "Self | ClassicProducer":
+        """Make a producer from *properties* of Kafka's: of Java's producer, or with a *profile* of Scala's.
+
+        With a profile, the properties have the names, defaults and rules of that version of Kafka, and the
+        result is a ClassicProducer. Only that has handlers; a handler may also be named by the properties
+        ``callback.handler`` and ``event.handler``. Raises ConfigurationError for wrong properties.
+        """
+        if profile is None:
+            if callback_handler is not None or event_handler is not None:
+                raise ConfigurationError(
+                    "callback_handler and event_handler belong to the classic producer: pass a profile too, "
+                    "such as '0.8'"
+                )
+            return cls(**dotted_names.from_properties(ProducerConfig, properties))
+        from pyklient.classic.classic_producer import ClassicProducer
+
+        return ClassicProducer.from_properties(
+            properties, profile, callback_handler=callback_handler, event_handler=event_handler
+        )
 
     def send(
         self,

@@ -1,0 +1,160 @@
+"""``Producer.from_properties``: today's producer without a profile, a classic producer with one."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import pytest
+
+from pyklient import CallbackHandler, ClassicProducer, EventHandler, KeyedMessage, Producer, ProducerData
+from pyklient.errors import (
+    ConfigurationError,
+    FailedToSendMessageError,
+    NoBrokersForPartitionError,
+    QueueClosedError,
+)
+from tests.classic.send_scripts import Recorder
+from tests.classic.test_callback_handler import Hooks
+from tests.servers.ports import free_port
+
+STATIC: Final = {"broker.list": "3:127.0.0.1:1"}
+BOOTSTRAP: Final = {"metadata.broker.list": "127.0.0.1:1"}
+
+MADE: Final[list["NamedHandler"]] = []
+"""The event handlers that properties have named, in the order in which they were made."""
+
+
+class NamedHandler(EventHandler):
+    """An event handler that properties name."""
+
+    def init(self, properties: Mapping[str, str]) -> None:
+        self.properties = dict(properties)
+        self.items: list[Any] = []
+        MADE.append(self)
+
+    def handle(self, messages: Sequence[Any]) -> None:
+        self.items += messages
+
+
+class NamedHooks(CallbackHandler):
+    """Hooks that properties name."""
+
+    def init(self, properties: Mapping[str, str]) -> None:
+        self.partition = int(properties["partition"])
+
+    def before_enqueue(self, item: Any) -> Any:
+        item.partition = self.partition
+        return item
+
+
+def test_without_a_profile_it_is_todays_producer() -> None:
+    with Producer.from_properties({"bootstrap.servers": "127.0.0.1:1", "linger.ms": "7"}) as producer:
+        assert type(producer) is Producer
+        assert repr(producer) == "<Producer to '127.0.0.1:1'>"
+
+
+def test_without_a_profile_there_are_no_handlers() -> None:
+    with pytest.raises(ConfigurationError, match="pass a profile too"):
+        Producer.from_properties({}, event_handler=Recorder())  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("profile", ["0.8", "0.10"])
+def test_with_a_profile_it_is_a_classic_producer(profile: Any) -> None:
+    recorder = Recorder()
+    with Producer.from_properties(
+        BOOTSTRAP | {"producer.type": "async"}, profile, event_handler=recorder
+    ) as producer:
+        assert type(producer) is ClassicProducer
+        producer.send(KeyedMessage("topic", "1"))
+    assert recorder.calls == ["handle 1", "close"]
+
+
+def test_the_properties_of_0_7_name_handlers_and_their_properties() -> None:
+    name = f"{__name__}:"
+    given = STATIC | {
+        "producer.type": "async",
+        "event.handler": name + "NamedHandler",
+        "event.handler.props": "a=1,b=2",
+        "callback.handler": name + "NamedHooks",
+        "callback.handler.props": "partition=5",
+    }
+    with Producer.from_properties(given, "0.7") as producer:
+        producer.send(ProducerData("topic", [b"1", b"2"], key="ignored"))
+    handler = MADE.pop()
+    assert handler.properties == {"a": "1", "b": "2"}
+    assert [(item.data, item.topic, item.partition, item.broker_id) for item in handler.items] == [
+        (b"1", "topic", 5, 3),
+        (b"2", "topic", 5, 3),
+    ]
+    with pytest.raises(QueueClosedError):
+        producer.send(ProducerData("topic", b"3"))
+
+
+@pytest.mark.parametrize("handler", ["callback", "event"])
+def test_a_handler_is_named_or_passed_and_not_both(handler: str) -> None:
+    passed = {"callback": NamedHooks(), "event": Recorder()}
+    named = {"callback": "NamedHooks", "event": "NamedHandler"}
+    given = STATIC | {f"{handler}.handler": f"{__name__}:{named[handler]}"}
+    with pytest.raises(ConfigurationError, match=f"the argument {handler}_handler both name"):
+        Producer.from_properties(given, "0.7", **{f"{handler}_handler": passed[handler]})  # type: ignore[call-overload]
+
+
+def test_row_35_what_before_sending_data_returns_is_what_the_default_handler_sends() -> None:
+    """Nothing listens at the address, so the error names what would have been sent."""
+
+    class Changing(Hooks):
+        def before_sending_data(self, items: Sequence[Any]) -> Sequence[Any]:
+            return [*items[:1], KeyedMessage("topic", b"added")]
+
+    recorder = Recorder()
+    hooks = Changing(recorder)
+    unsent: list[Any] = []
+    hooks.on_dropped = lambda items, error: unsent.extend(items)  # type: ignore[method-assign]
+    address = {"metadata.broker.list": f"127.0.0.1:{free_port()}"}
+    given = address | {"producer.type": "async", "message.send.max.retries": "0", "retry.backoff.ms": "1"}
+    with Producer.from_properties(given, "0.8", callback_handler=hooks) as producer:
+        producer.send(KeyedMessage("topic", b"1"), KeyedMessage("topic", b"2"))
+    assert [item.message for item in unsent] == [b"1", b"added"]
+    assert producer.dropped_count == 2
+
+
+@pytest.mark.parametrize("returned", [None, ["text"], KeyError("hook")])
+def test_a_hook_before_sending_that_fails_drops_the_batch_and_is_named_in_the_log(
+    returned: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Wrong(Hooks):
+        def before_sending_data(self, items: Sequence[Any]) -> Sequence[Any]:
+            if isinstance(returned, Exception):
+                raise returned
+            return returned  # type: ignore[no-any-return]  # it returns what it must not
+
+    with Producer.from_properties(
+        BOOTSTRAP | {"producer.type": "async"}, "0.8", callback_handler=Wrong(Recorder())
+    ) as producer:
+        producer.send(KeyedMessage("topic", b"1"))
+    assert producer.dropped_count == 1
+    assert "Wrong.before_sending_data failed" in caplog.text
+
+
+def test_row_41_an_async_encoder_that_fails_drops_one_message_and_tells_of_it() -> None:
+    hooks = Hooks(Recorder())
+    given = BOOTSTRAP | {"producer.type": "async", "message.send.max.retries": "0", "retry.backoff.ms": "1"}
+    with Producer.from_properties(given, "0.8", callback_handler=hooks) as producer:
+        producer.send(KeyedMessage("topic", "text"))
+    assert len(hooks.dropped) == 1
+    assert hooks.dropped[0].startswith("text: TypeError(")
+    assert producer.dropped_count == 1
+
+
+def test_a_producer_whose_broker_is_down_fails_and_closes() -> None:
+    port = free_port()
+    sync = Producer.from_properties(
+        {"metadata.broker.list": f"127.0.0.1:{port}", "message.send.max.retries": "1"}, "0.8"
+    )
+    with sync, pytest.raises(FailedToSendMessageError) as raised:
+        sync.send(KeyedMessage("topic", b"1"))
+    assert [message.message for message in raised.value.unsent] == [b"1"]
+    zookeeper = Producer.from_properties(
+        {"zk.connect": f"127.0.0.1:{port}", "zk.read.num.retries": "0", "zk.sessiontimeout.ms": "300"}, "0.7"
+    )
+    with zookeeper, pytest.raises(NoBrokersForPartitionError):
+        zookeeper.send(ProducerData("topic", b"1"))
