@@ -165,7 +165,7 @@ class ConsumerConnector:
         The streams begin to read topics that are created later, and stop reading topics that are deleted. If
         no topic is selected, the streams wait. The filter does not see the topics in which brokers keep their
         own data, unless ``exclude_internal_topics`` is false. The rules of :meth:`create_message_streams`
-        hold.
+        apply here too.
         """
         choice = self._creation.by_filter(topic_filter, num_streams, start, key_decoder, value_decoder)
         self._create(choice)

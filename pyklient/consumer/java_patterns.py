@@ -103,7 +103,7 @@ class _Parser:
         return Alternatives(branches)
 
     def _atom(self, character: str) -> Node:
-        """Return the node that begins with *character* and is no group."""
+        """Parse the element that begins with *character* and is not a group. Return its node."""
         if character in "^$":
             return Anchor(_ANCHORS[character])
         if character == "\\" and self._pattern[self._at : self._at + 1] in tuple("bBAzZ"):

@@ -18,7 +18,7 @@ class DeadLetterTopic:
 
     The copy has the key, the value and the headers of the message, and headers that tell the error and where
     the message was: ``__pyklient.errors.topic``, ``partition``, ``offset``, ``timestamp``, ``exception``,
-    ``message`` and ``stacktrace``, all as text. *producer* has no encoders.
+    ``message`` and ``stacktrace``, all as text. *producer* must not have encoders.
     """
 
     def __init__(self, producer: Producer, topic: str, *, timeout: float | None = None) -> None:

@@ -27,7 +27,7 @@ class RetryTopic:
     there, ``then(message, error)`` is called, which is a DeadLetterTopic or a function. Other messages do not
     wait, so a message may be handled after later ones of its key. The copies have the headers that
     DeadLetterTopic describes, and ``__pyklient.retry.attempt`` and ``__pyklient.retry.due`` (milliseconds
-    since 1970). *producer* has no encoders.
+    since 1970). *producer* must not have encoders.
     """
 
     def __init__(

@@ -11,8 +11,8 @@ __all__ = ["JoinRequest", "JoinResult", "Member", "SyncRequest", "SyncResult"]
 
 
 class JoinResult(NamedTuple):
-    """The response to a JoinGroup request. Only the leader gets ``members``: (member id, instance id,
-    metadata) of each."""
+    """The response to a JoinGroup request. Only the leader gets ``members``: each member as (member id,
+    instance id, metadata)."""
 
     error: ErrorCode
     member_id: str

@@ -36,9 +36,9 @@ class ExpectedResponse:
 class FetchBudget:
     """Decides how many bytes may be fetched ahead. The fetchers call :meth:`allow` before each fetch.
 
-    The leader lookup replaces ``cursors`` and ``responses`` as a whole. The numbers in them may change while
-    they are added up. That is harmless: loops only free bytes, and every fetcher sets the size of its
-    ``ExpectedResponse`` before it calls :meth:`allow`.
+    The leader lookup replaces ``cursors`` and ``responses`` as a whole. Other threads may change the sizes in
+    these lists while :meth:`allow` adds them up. This is harmless: loops only free bytes, and every fetcher
+    sets the size of its ``ExpectedResponse`` before it calls :meth:`allow`.
     """
 
     def __init__(self, total: int) -> None:

@@ -36,7 +36,8 @@ class Subscription:
     """The points at which the program asks to begin reading."""
 
     def selects(self, topic: str, *, internal: bool = False) -> bool:
-        """Return True if *topic* is to be read. *internal* is True if brokers keep their own data in it."""
+        """Return True if *topic* is to be read. *internal* is True for a topic in which brokers keep their
+        own data."""
         if self.topic_filter is None:
             return topic in self.named
         if self.hides_internal and (internal or topic in INTERNAL_TOPICS):

@@ -74,7 +74,7 @@ class CooperativeStickyAssignor(Assignor):
         }
 
     def user_data(self, topics: Set[str], last: LastAssignment) -> bytes | None:
-        """Return the generation in which the member got partitions last."""
+        """Return the generation of the member's last assignment, as user data."""
         return b"".join(CooperativeStickyUserData(generation=last.generation).encode(0))
 
 

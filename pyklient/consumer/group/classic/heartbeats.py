@@ -52,7 +52,7 @@ class Heartbeats:
             return False
         log.warning(
             "group %s: this process did not run for %.1f s, which is longer than session_timeout_ms=%d, so "
-            "other members have its partitions now; it gives them up and joins again",
+            "other members have its partitions now; this member gives the partitions up and joins again",
             self._member.group_id,
             slept,
             self._member.session_timeout_ms,

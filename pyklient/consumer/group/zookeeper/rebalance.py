@@ -160,7 +160,7 @@ def _subscription(
     """Return the subscription of the member *consumer_id*, whose node contains *consumer*.
 
     The node does not say if the member's filter selects internal topics of brokers. As Scala's consumer does,
-    assume that it selects them if the filter of *member* selects them.
+    assume that all members with a filter do the same as *member*.
     """
     kind = _FILTERS.get(consumer.pattern)
     if kind is None:
