@@ -1,7 +1,7 @@
 """DeadLetterTopic, which sends messages that cannot be handled to a topic of their own."""
 
 from pyklient import argument_checks
-from pyklient.handlers.failed_message import send_copy
+from pyklient.handlers.failed_message import check_producer, send_copy
 from pyklient.kernel import Message
 from pyklient.producer.producer import Producer
 
@@ -22,7 +22,7 @@ class DeadLetterTopic:
     """
 
     def __init__(self, producer: Producer, topic: str, *, timeout: float | None = None) -> None:
-        self._producer = producer
+        self._producer = check_producer(producer)
         self._topic = argument_checks.topic_name(topic)
         self._timeout = None if timeout is None else argument_checks.seconds(timeout, "timeout")
 

@@ -7,11 +7,18 @@ from typing import Final
 from pyklient.kernel import Message
 from pyklient.producer.producer import Producer
 
-__all__ = ["header", "send_copy"]
+__all__ = ["check_producer", "header", "send_copy"]
 
 _ERRORS: Final = "__pyklient.errors."
 _RETRY: Final = "__pyklient.retry."
-_LONGEST_STACKTRACE: Final = 8_000
+_LONGEST_TEXT: Final = 8_000
+
+
+def check_producer(producer: Producer) -> Producer:
+    """Return *producer* if it is one. A wrong argument must not be noticed only when a message fails."""
+    if not isinstance(producer, Producer):
+        raise TypeError(f"producer takes a Producer, not {producer!r}")
+    return producer
 
 
 def send_copy(
@@ -37,7 +44,8 @@ def send_copy(
             )
     kept = [pair for pair in message.headers if not pair[0].startswith((_ERRORS, _RETRY))]
     added = [
-        *((_ERRORS + name, text.encode()) for name, text in _facts(message, error).items()),
+        # The text of an error may have surrogates, such as those of a file name, which UTF-8 cannot encode.
+        *((_ERRORS + name, text.encode(errors="replace")) for name, text in _facts(message, error).items()),
         *((_RETRY + name, text.encode()) for name, text in retry.items()),
     ]
     producer.send(topic, message.value, key=message.key, headers=[*kept, *added]).result(timeout)
@@ -50,7 +58,6 @@ def header(message: Message, name: str) -> str | None:
 
 def _facts(message: Message, error: Exception) -> dict[str, str]:
     """Return the names and values of the headers about *error*."""
-    stacktrace = "".join(traceback.format_exception(error))[-_LONGEST_STACKTRACE:]
     origin = {
         "topic": message.topic,
         "partition": str(message.partition),
@@ -63,9 +70,17 @@ def _facts(message: Message, error: Exception) -> dict[str, str]:
     return {
         **origin,
         "exception": f"{type(error).__module__}.{type(error).__qualname__}",
-        "message": str(error),
-        "stacktrace": stacktrace,
+        "message": _text(error)[:_LONGEST_TEXT],
+        "stacktrace": "".join(traceback.format_exception(error))[-_LONGEST_TEXT:],
     }
+
+
+def _text(error: Exception) -> str:
+    """Return the text of *error*, whose class an application may have written."""
+    try:
+        return str(error)
+    except Exception as failure:
+        return f"<its text cannot be shown: str() raised {type(failure).__qualname__}>"
 
 
 def _values(message: Message, prefix: str) -> dict[str, str]:

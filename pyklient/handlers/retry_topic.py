@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import partial
 
 from pyklient import argument_checks
-from pyklient.handlers.failed_message import header, send_copy
+from pyklient.handlers.failed_message import check_producer, header, send_copy
 from pyklient.kernel import Message
 from pyklient.producer.producer import Producer
 
@@ -40,7 +40,11 @@ class RetryTopic:
         then: Callable[[Message, Exception], object],
         timeout: float | None = None,
     ) -> None:
-        self._producer = producer
+        if not callable(then):
+            raise TypeError(
+                f"then must be a DeadLetterTopic or a function of a message and an error, not {then!r}"
+            )
+        self._producer = check_producer(producer)
         self._topic = argument_checks.topic_name(topic)
         self._delay = argument_checks.seconds(delay, "delay")
         self._attempts = argument_checks.whole(attempts, "attempts", low=1)

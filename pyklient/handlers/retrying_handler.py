@@ -39,6 +39,11 @@ class RetryingHandler:
     ) -> None:
         if not callable(handler):
             raise TypeError(f"handler must be a function that takes a message, not {handler!r}")
+        kinds = retry_on if isinstance(retry_on, tuple) else (retry_on,)
+        if not all(isinstance(each, type) and issubclass(each, Exception) for each in kinds):
+            raise TypeError(
+                f"retry_on takes a class of exceptions, or a tuple of such classes, not {retry_on!r}"
+            )
         self._handler = handler
         self._attempts = argument_checks.whole(attempts, "attempts", low=1)
         self._backoff = Backoff(

@@ -5,6 +5,7 @@ import time
 import uuid
 from collections.abc import Callable
 from itertools import islice
+from typing import Any
 
 import pytest
 
@@ -55,6 +56,40 @@ def test_a_dead_letter_has_the_message_and_the_error(broker: Broker, producer: P
         "__pyklient.errors.exception": b"builtins.LookupError",
         "__pyklient.errors.message": b"no account",
     }
+
+
+class MuteError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (ValueError("no file \udcff"), b"no file ?"),
+        (ValueError("x" * 300_000), b"x" * 8_000),
+        (MuteError(), b"<its text cannot be shown: str() raised RuntimeError>"),
+    ],
+    ids=["surrogate", "long", "mute"],
+)
+def test_the_text_of_an_error_never_prevents_a_dead_letter(
+    broker: Broker, producer: Producer, error: Exception, text: bytes
+) -> None:
+    topic = new_name()
+    DeadLetterTopic(producer, topic)(failed("orders"), raised(error))
+    headers = dict(only(broker, topic).headers)
+    assert headers["__pyklient.errors.message"] == text
+    assert len(headers["__pyklient.errors.stacktrace"] or b"") <= 8_000
+
+
+def test_wrong_arguments_are_noticed_before_a_message_fails(producer: Producer) -> None:
+    wrong: Any = "localhost:9092"
+    with pytest.raises(TypeError, match="producer takes a Producer, not 'localhost:9092'"):
+        DeadLetterTopic(wrong, "dead")
+    with pytest.raises(TypeError, match="producer takes a Producer, not 'localhost:9092'"):
+        RetryTopic(wrong, "retry", delay=1, attempts=1, then=print)
+    with pytest.raises(TypeError, match="then must be a DeadLetterTopic or a function"):
+        RetryTopic(producer, "retry", delay=1, attempts=1, then=wrong)
 
 
 def test_messages_without_key_and_value_have_dead_letters_too(broker: Broker, producer: Producer) -> None:

@@ -1,6 +1,7 @@
 """RetryingHandler: how often it calls the handler, how long it pauses, and what it raises in the end."""
 
 import pickle
+from typing import Any
 
 import pytest
 
@@ -72,3 +73,9 @@ def test_wrong_arguments_are_named() -> None:
         RetryingHandler(print, attempts=0)
     with pytest.raises(TypeError, match="backoff takes a number of seconds"):
         RetryingHandler(print, backoff="1")  # type: ignore[arg-type]  # the mistake that this test makes
+
+
+@pytest.mark.parametrize("wrong", ["ValueError", ValueError("x"), (ValueError, 3), int, BaseException])
+def test_retry_on_takes_classes_of_exceptions(wrong: Any) -> None:
+    with pytest.raises(TypeError, match="retry_on takes a class of exceptions"):
+        RetryingHandler(print, retry_on=wrong)
