@@ -14,7 +14,14 @@ from tools.repository import ROOT
 _EXAMPLES = sorted((ROOT / "examples" / "zookeeper").glob("*.py"))
 
 
-_NEEDED = {"offsets_to_kafka": 4, "zookeeper_group": 6, "find_brokers": 1}
+_NEEDED = {
+    "consumer_of_0_10": 2,
+    "consumer_of_0_7": 2,
+    "consumer_of_0_8": 2,
+    "find_brokers": 1,
+    "offsets_to_kafka": 4,
+    "zookeeper_group": 6,
+}
 """The number of partitions of the topic that each example needs, as its docstring says."""
 
 

@@ -45,6 +45,10 @@ Without a profile, the properties are those of today's clients in Java, which
   classes.
 - Properties that contradict each other raise `ConfigurationError`, which names both.
 
+Complete programs are [consumer_of_0_7.py](../examples/zookeeper/consumer_of_0_7.py),
+[consumer_of_0_8.py](../examples/zookeeper/consumer_of_0_8.py) and
+[consumer_of_0_10.py](../examples/zookeeper/consumer_of_0_10.py).
+
 The tests compare values, defaults and errors with Kafka's own classes of 0.8.2.2 and 0.10.2.2.
 
 This page is written from the tables in `pyklient/properties/` by `python -m tools.docs.properties`; a test
