@@ -19,7 +19,7 @@ from pyklient.errors import (
     ProtocolError,
     broker_error,
 )
-from pyklient.kernel import encode_batch
+from pyklient.kernel import encode_values_batch
 from pyklient.net.connection.transport import Endpoint
 from pyklient.net.produce_versions import MAX_PRODUCE_VERSION, check_codec, format_for
 from pyklient.protocol.messages import MetadataRequest, MetadataResponse, ProduceRequest, ProduceResponse
@@ -171,8 +171,13 @@ class SyncProducer:
         codec = Compression.of(self._config.compression_of(request.topic))
         check_codec(codec, version, self.endpoint.node_id)
         now = time.time_ns() // 1_000_000
-        records = [(now, key, value, ()) for key, value in zip(_keys(request), request.messages, strict=True)]
-        batch = encode_batch(records, magic=format_for(version), compression=codec)
+        batch = encode_values_batch(
+            list(request.messages),
+            None if request.keys is None else list(request.keys),
+            timestamp_ms=now,
+            magic=format_for(version),
+            compression=codec,
+        )
         limit = self._config.max_message_size
         if limit is not None:
             sizes = [len(batch)] if codec else [len(value or b"") for value in request.messages]

@@ -5,7 +5,7 @@ There are two kernels, which behave the same, and ``kernel_choice`` chooses one.
 file that has the same name as a ``.pxi`` file does the same in Python. Both kernels share all other modules.
 """
 
-from pyklient.kernel.batch_records import encode_batch, read_records
+from pyklient.kernel.batch_records import encode_batch, encode_values_batch, read_records
 from pyklient.kernel.decode.message_chunk import Chunk
 from pyklient.kernel.format_conversion import convert
 from pyklient.kernel.kernel_choice import (
@@ -47,6 +47,7 @@ __all__ = [
     "decode",
     "decode_columns",
     "encode_batch",
+    "encode_values_batch",
     "encode_record",
     "encode_records",
     "file",

@@ -14,6 +14,7 @@ from pyklient.kernel.python_kernel import decode as decode
 from pyklient.kernel.python_kernel import decode_columns as decode_columns
 from pyklient.kernel.python_kernel import encode_record as encode_record
 from pyklient.kernel.python_kernel import encode_records as encode_records
+from pyklient.kernel.python_kernel import encode_values as encode_values
 from pyklient.kernel.python_kernel import make_messages as make_messages
 from pyklient.kernel.python_kernel import memory as memory
 from pyklient.kernel.python_kernel import microseconds as microseconds

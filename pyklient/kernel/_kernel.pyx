@@ -86,6 +86,7 @@ __all__ = [
     "decode_columns",
     "encode_record",
     "encode_records",
+    "encode_values",
     "iterate_messages",
     "make_messages",
     "memory",

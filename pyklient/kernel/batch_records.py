@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pyklient.errors import UnsupportedVersionError
-from pyklient.kernel.kernel_choice import encode_records, parse_records
+from pyklient.kernel.kernel_choice import encode_records, encode_values, parse_records
 from pyklient.protocol.records.batch_header import RecordBatch, batch_header
 from pyklient.protocol.records.compression import (
     DEFAULT_MAX_DECOMPRESSED,
@@ -29,7 +29,7 @@ from pyklient.protocol.records.layout import (
 )
 from pyklient.protocol.records.message_set import encode_set, parse_entry
 
-__all__ = ["encode_batch", "read_records"]
+__all__ = ["encode_batch", "encode_values_batch", "read_records"]
 
 
 def read_records(batch: RecordBatch, max_decompressed: int = DEFAULT_MAX_DECOMPRESSED) -> list[DecodedRecord]:
@@ -111,6 +111,39 @@ def encode_batch(
         transactional=transactional,
         control=control,
         partition_leader_epoch=partition_leader_epoch,
+    )
+    return header + payload
+
+
+def encode_values_batch(
+    values: list[bytes | None],
+    keys: list[bytes | None] | None = None,
+    *,
+    timestamp_ms: int,
+    magic: int = 2,
+    compression: Compression = Compression.NONE,
+) -> bytes:
+    """Encode records that all have the same timestamp and no headers as one batch; in formats 0 and 1, as a
+    message set. There is at least one record.
+
+    *keys* are in the order of *values*; None if no record has a key. Raises UnsupportedCodecError for zstd
+    before format 2.
+    """
+    check_pair(magic, compression)
+    count = len(values)
+    if magic < 2:
+        all_keys = [None] * count if keys is None else keys
+        records = [(timestamp_ms, key, value) for key, value in zip(all_keys, values, strict=True)]
+        return encode_set(records, range(count), magic, compression)
+    payload = encode_values(values, keys)
+    if compression:
+        payload = compress(compression, payload)
+    header = batch_header(
+        payload,
+        count=count,
+        base_timestamp=timestamp_ms,
+        max_timestamp=timestamp_ms,
+        compression=compression,
     )
     return header + payload
 

@@ -28,6 +28,7 @@ __all__ = [
     "decode_columns",
     "encode_record",
     "encode_records",
+    "encode_values",
     "file",
     "is_pinned",
     "memory",
@@ -77,6 +78,7 @@ if TYPE_CHECKING or not_compiled:
         decode_columns,
         encode_record,
         encode_records,
+        encode_values,
         memory,
         microseconds,
         murmur2,
@@ -91,6 +93,7 @@ else:
     ColumnBuilder, decode_columns = _compiled.ColumnBuilder, _compiled.decode_columns
     memory, microseconds = _compiled.memory, _compiled.microseconds
     encode_record, encode_records = _compiled.encode_record, _compiled.encode_records
+    encode_values = _compiled.encode_values
     murmur2, parse_records = _compiled.murmur2, _compiled.parse_records
 
 

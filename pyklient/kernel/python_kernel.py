@@ -9,7 +9,7 @@ from typing import Final
 
 from pyklient.kernel.append.appender import Appender, Batch, Delivery, call_back
 from pyklient.kernel.append.arrow_rows import ArrowRows, append_rows
-from pyklient.kernel.append.record_encoding import encode_record, encode_records, murmur2
+from pyklient.kernel.append.record_encoding import encode_record, encode_records, encode_values, murmur2
 from pyklient.kernel.decode import batch_reader, column_decoding, message_decoding
 from pyklient.kernel.decode.column_builder import ColumnBuilder, memory, microseconds
 from pyklient.kernel.decode.message import Message, make_messages
@@ -29,6 +29,7 @@ __all__ = [
     "decode_columns",
     "encode_record",
     "encode_records",
+    "encode_values",
     "make_messages",
     "memory",
     "microseconds",

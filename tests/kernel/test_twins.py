@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyklient.kernel import encode_batch
+from pyklient.kernel import encode_batch, encode_values_batch
 from pyklient.protocol.records import AbortedTransactions, Compression, NewRecord, batch_header
 from pyklient.serialization import decode_json, decode_text
 from tests.kernel.kernels import COMPILED, KERNELS, PYTHON, outcome_of
@@ -179,6 +179,30 @@ def test_encoded_runs_of_records(records: list[NewRecord], base_timestamp: int) 
     deltas = [3 * index for index in range(len(records))]
     same("encode_records", records, base_timestamp, deltas)
     same("encode_records", records, base_timestamp, [*deltas, 1])
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(nullable_bytes, nullable_bytes), max_size=70), int64s)
+def test_encoded_values_are_those_of_records_with_one_timestamp(pairs: list[Any], timestamp_ms: int) -> None:
+    keys, values = [key for key, _ in pairs], [value for _, value in pairs]
+    records = [NewRecord(timestamp_ms, key, value) for key, value in pairs]
+    assert same("encode_values", values, keys) == PYTHON.encode_records(records, timestamp_ms)
+    keyless = [NewRecord(timestamp_ms, None, value) for value in values]
+    assert same("encode_values", values) == PYTHON.encode_records(keyless, timestamp_ms)
+    same("encode_values", values, [*keys, None])
+    for other in (bytearray(b"a"), "a", 1):
+        same("encode_values", [*values, other], [*keys, None])
+        same("encode_values", [*values, b"a"], [*keys, other])
+
+
+@pytest.mark.parametrize("magic", [0, 1, 2])
+def test_a_batch_of_values_is_that_of_the_same_records(magic: int) -> None:
+    keys, values = [b"k", None, b""], [b"v", None, b"w" * 300]
+    records = [NewRecord(7, key, value) for key, value in zip(keys, values, strict=True)]
+    for codec in (Compression.NONE, Compression.GZIP, Compression.SNAPPY):
+        assert encode_values_batch(
+            values, keys, timestamp_ms=7, magic=magic, compression=codec
+        ) == encode_batch(records, magic=magic, compression=codec)
 
 
 @pytest.mark.parametrize("kind", [bytearray, memoryview])

@@ -174,6 +174,51 @@ def encode_records(records, base_timestamp, offset_deltas=None):
     return b"".join(encoded)
 
 
+def encode_values(list values not None, list keys=None):
+    """Encode records that all have the timestamp of their batch and no headers, as a batch of format 2
+    contains them behind its header.
+
+    *keys* are in the order of *values*; None if no record has a key.
+    """
+    cdef Py_ssize_t count = PyList_GET_SIZE(values)
+    cdef Py_ssize_t index
+    cdef Py_ssize_t size = 0
+    cdef Draft draft
+    if keys is not None and PyList_GET_SIZE(keys) != count:
+        raise ValueError(f"there are {count} values, but {PyList_GET_SIZE(keys)} keys")
+    for index in range(count):
+        _check_bytes(values[index])
+    if keys is not None:
+        for index in range(count):
+            _check_bytes(keys[index])
+    # From here on no code of Python runs, so the lists do not change.
+    for index in range(count):
+        _draft_value(&draft, values, keys, index)
+        size += _measure(&draft, 0, index)
+    cdef bytes encoded = PyBytes_FromStringAndSize(NULL, size)
+    cdef uint8_t* at = <uint8_t*>PyBytes_AS_STRING(encoded)
+    for index in range(count):
+        _draft_value(&draft, values, keys, index)
+        _measure(&draft, 0, index)
+        at = _put_record(at, &draft)
+    return encoded
+
+
+cdef inline int _check_bytes(data) except -1:
+    if data is not None and not isinstance(data, bytes):
+        raise TypeError(f"a key or value takes bytes or None, not {type(data).__name__}")
+    return 0
+
+
+cdef inline int _draft_value(Draft* draft, list values, list keys, Py_ssize_t index) except -1:
+    """Point *draft* to the key and the value at *index*, which are bytes or None."""
+    draft.headers = NO_HEADERS
+    draft.headers_size = 1
+    _point(&draft.value, &draft.value_size, values[index])
+    _point(&draft.key, &draft.key_size, None if keys is None else keys[index])
+    return 0
+
+
 # --- the hash of Kafka's default partitioner
 
 

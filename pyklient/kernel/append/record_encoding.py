@@ -96,3 +96,23 @@ def encode_records(
             for delta, (timestamp, key, value, headers) in zip(offset_deltas, records, strict=True)
         ]
     )
+
+
+def encode_values(values: list[bytes | None], keys: list[bytes | None] | None = None) -> bytes:
+    """Encode records that all have the timestamp of their batch and no headers, as a batch of format 2
+    contains them behind its header.
+
+    *keys* are in the order of *values*; None if no record has a key.
+    """
+    all_keys = [None] * len(values) if keys is None else keys
+    if len(all_keys) != len(values):
+        raise ValueError(f"there are {len(values)} values, but {len(all_keys)} keys")
+    for data in (*values, *all_keys):
+        if data is not None and not isinstance(data, bytes):
+            raise TypeError(f"a key or value takes bytes or None, not {type(data).__name__}")
+    return b"".join(
+        [
+            encode_record(0, index, key, value)
+            for index, (key, value) in enumerate(zip(all_keys, values, strict=True))
+        ]
+    )
