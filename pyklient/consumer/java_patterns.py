@@ -93,7 +93,7 @@ class _Parser:
                     repeatable = False
                 case "*" | "+" | "?" | "{":
                     if not repeatable:
-                        raise self._error(f"there is nothing that '{character}' repeats")
+                        raise self._error(f"'{character}' has nothing to repeat")
                     branches[-1].append(self._quantified(branches[-1].pop(), character))
                     repeatable = False
                 case _:

@@ -38,7 +38,7 @@ def test_filters_are_equal_if_they_select_the_same_topics_by_the_same_pattern() 
         ("a{1,3}", "the comma means 'or'"),
         ("(", "a '[(]' has no"),
         ("a)", "this '[)]' closes no group"),
-        ("*", "nothing that '[*]' repeats"),
+        ("*", "'[*]' has nothing to repeat"),
         ("(?P<python>a)", "not supported"),
         ("a\\", "ends too early"),
         ("(?<n>a)(?<n>b)", "two groups have the name 'n'"),

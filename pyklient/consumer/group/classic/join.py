@@ -168,7 +168,7 @@ def _user_data(member: Member, assignor: Assignor, topics: frozenset[str]) -> by
     try:
         data = assignor.user_data(topics, member.last)
         if not isinstance(data, bytes | bytearray | memoryview | None):
-            raise TypeError(f"it returned {type(data).__name__}, not bytes or None")
+            raise TypeError(f"user_data() returned {type(data).__name__}, not bytes or None")
     except BaseException as error:  # also sys.exit(), which would only end this thread
         raise KafkaError(
             f"the assignor {assignor.name!r} could not make its user data: {error!r}; "

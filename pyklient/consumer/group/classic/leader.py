@@ -90,7 +90,7 @@ def _checked(
     Raises ValueError if *assigned* has a member or a partition that does not exist, or a partition twice.
     """
     if not isinstance(assigned, Mapping):
-        raise TypeError(f"it returned {assigned!r}, not a mapping from member ids to partitions")
+        raise TypeError(f"assign() returned {assigned!r}, not a mapping from member ids to partitions")
     if unknown := assigned.keys() - {each.member_id for each in members}:
         raise ValueError(f"members get partitions, but are not in the group: {sorted(unknown)}")
     owner: dict[TopicPartition, str] = {}

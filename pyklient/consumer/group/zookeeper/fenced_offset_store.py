@@ -119,6 +119,6 @@ class FencedOffsetStore:
     def _rejections(self, positions: Mapping[TopicPartition, OffsetAndMetadata]) -> Rejections:
         why = SessionExpiredError(
             f"the session with {self._registry} in which this member owned the partition is over, and "
-            "another member may own it now; its messages come again from the committed offset"
+            "another member may own it now; reading resumes at the committed offset"
         )
         return dict.fromkeys(positions, Rejection(why, outdated=True))

@@ -365,7 +365,7 @@ class Wrong(Assignor):
     [
         (KeyError("x"), r"KeyError\('x'\)"),
         (SystemExit(2), r"SystemExit\(2\)"),
-        (None, "it returned None, not a mapping"),
+        (None, r"assign\(\) returned None, not a mapping"),
         ({"m7": []}, r"are not in the group: \['m7'\]"),
         ({"m1": [TopicPartition("t", 1)]}, "partition t-1 does not exist"),
         ({"m1": [TopicPartition("t", 0)], "m0": [TopicPartition("t", 0)]}, "assigned to both m1 and m0"),
@@ -383,7 +383,7 @@ def test_an_assignor_that_fails_is_named_with_the_reason(result: Any, why: str) 
     [
         (KeyError("x"), r"KeyError\('x'\)"),
         (SystemExit(2), r"SystemExit\(2\)"),
-        ("m", "it returned str, not bytes or None"),
+        ("m", r"user_data\(\) returned str, not bytes or None"),
     ],
 )
 def test_an_assignor_whose_user_data_fails_is_named_with_the_reason(result: Any, why: str) -> None:
