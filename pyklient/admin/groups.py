@@ -1,13 +1,14 @@
 """Dialogues about groups: they list and describe groups, fetch their offsets, and delete groups."""
 
 import logging
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from pyklient.admin.descriptions import GroupDescription, GroupListing, MemberDescription
 from pyklient.admin.requests import AdminRequest, ask, coordinator, node, only
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import ProtocolError, UnsupportedVersionError, broker_error
 from pyklient.net.dialogue import Dialogue, Refresh
+from pyklient.net.lookups.offset_fetch import ONE_GROUP, fetched_offsets, offset_fetch_request
 from pyklient.net.metadata import Metadata
 from pyklient.protocol.messages import (
     ConsumerProtocolAssignment,
@@ -15,7 +16,6 @@ from pyklient.protocol.messages import (
     DeleteGroupsRequest,
     DescribeGroupsRequest,
     ListGroupsRequest,
-    OffsetFetchRequest,
 )
 from pyklient.protocol.schema import Blob
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
@@ -25,10 +25,6 @@ __all__ = ["delete_group", "describe_group", "group_offsets", "list_groups"]
 _log = logging.getLogger("pyklient.admin")
 
 _Blob = TypeVar("_Blob", bound=Blob)
-
-_ONE_GROUP: Final = 7
-"""The last version of OffsetFetch that asks for a single group. Every broker since 0.10.2 supports this
-version or an older one."""
 
 
 def list_groups() -> Dialogue[list[GroupListing]]:
@@ -86,40 +82,24 @@ def group_offsets(group_id: str) -> Dialogue[dict[TopicPartition, OffsetAndMetad
             raise
         # Brokers before 0.10.2 return the offsets of the partitions that a request names.
         metadata: Metadata = yield Refresh(None)
-        response = yield from _fetch_offsets(
-            group_id,
-            [
-                OffsetFetchRequest.OffsetFetchRequestTopic(
-                    name=name, partition_indexes=list(topic.partitions)
-                )
-                for name, topic in metadata.topics.items()
-            ],
-        )
-    offsets = {}
-    for topic in response.topics:
-        for part in topic.partitions:
-            partition = TopicPartition(topic.name, part.partition_index)
-            if part.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and part.committed_offset < 0:
-                continue  # brokers before 0.9 answer so if there is no offset
-            if part.error_code:
-                raise broker_error(
-                    part.error_code, f"cannot fetch the offset of group {group_id} in {partition}"
-                )
-            if part.committed_offset >= 0:
-                offsets[partition] = OffsetAndMetadata(
-                    part.committed_offset, part.metadata or "", part.committed_leader_epoch
-                )
-    return dict(sorted(offsets.items()))
+        partitions = [
+            TopicPartition(name, number)
+            for name, topic in metadata.topics.items()
+            for number in topic.partitions
+        ]
+        response = yield from _fetch_offsets(group_id, partitions)
+    found = fetched_offsets(response)
+    for partition, code in found.errors.items():
+        raise broker_error(code, f"cannot fetch the offset of group {group_id} in {partition}")
+    return dict(sorted(found.offsets.items()))
 
 
-def _fetch_offsets(
-    group_id: str, topics: list[OffsetFetchRequest.OffsetFetchRequestTopic] | None
-) -> Dialogue[Any]:
+def _fetch_offsets(group_id: str, partitions: list[TopicPartition] | None) -> Dialogue[Any]:
     order = AdminRequest(
         f"cannot fetch the offsets of group {group_id}",
-        OffsetFetchRequest(group_id=group_id, topics=topics),
+        offset_fetch_request(group_id, partitions),
         lambda response: response,
-        max_version=_ONE_GROUP,
+        max_version=ONE_GROUP,
     )
     _, response = yield from ask(order, coordinator(group_id))
     return response

@@ -41,9 +41,13 @@ def parse_strategy(
     found: dict[str, str | Assignor] = {}
     for each in listed:
         chosen = _BY_CLASS.get(each.strip(), each.strip()) if isinstance(each, str) else each
-        if not (
-            chosen in known if isinstance(chosen, str) else isinstance(chosen, Assignor) and not in_zookeeper
-        ):
+        accepted: str | Assignor
+        name: str | None
+        if isinstance(chosen, str) and chosen in known:
+            accepted = name = chosen
+        elif isinstance(chosen, Assignor) and not in_zookeeper:
+            accepted, name = chosen, getattr(chosen, "name", None)
+        else:
             raise ConfigurationError(
                 f"partition_assignment_strategy={strategy!r}: {chosen!r} is not one of "
                 f"{', '.join(map(repr, known))}"
@@ -53,7 +57,6 @@ def parse_strategy(
                     else ", nor an object of a subclass of pyklient.Assignor"
                 )
             )
-        name = chosen if isinstance(chosen, str) else getattr(chosen, "name", None)
         if not isinstance(name, str) or not name:
             raise ConfigurationError(
                 f"partition_assignment_strategy={strategy!r}: {chosen!r} has no name; give its class an "
@@ -64,7 +67,7 @@ def parse_strategy(
                 f"partition_assignment_strategy={strategy!r} has two assignors with the name {name!r}; "
                 "remove one of them"
             )
-        found[name] = chosen  # type: ignore[assignment]
+        found[name] = accepted
     if not found or (in_zookeeper and len(found) > 1):
         raise ConfigurationError(
             f"partition_assignment_strategy={strategy!r} names {len(found)} assignors; name "

@@ -9,8 +9,6 @@ from typing import Any, Final
 from pyklient.consumer.offsets.offset_requests import (
     commit_errors,
     commit_request,
-    fetch_request,
-    fetched_offsets,
     not_in_zookeeper,
 )
 from pyklient.consumer.offsets.offset_store import Rejection, Rejections, commit_here
@@ -19,6 +17,7 @@ from pyklient.error_codes import ErrorCode, error_facts
 from pyklient.errors import KafkaError, KafkaTimeoutError, UnsupportedVersionError, broker_error
 from pyklient.net.dialogue import ANY, Ask, Dialogue, retried
 from pyklient.net.dialogue_player import DialoguePlayer
+from pyklient.net.lookups.offset_fetch import fetched_offsets, offset_fetch_request
 from pyklient.net.network_client import NetworkClient
 from pyklient.protocol.messages import OffsetCommitRequest, OffsetFetchRequest
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
@@ -97,11 +96,11 @@ class BrokerZooKeeperOffsetStore:
 
 def _fetch(
     group_id: str, partitions: Collection[TopicPartition]
-) -> Dialogue[dict[TopicPartition, OffsetAndMetadata | None]]:
-    found, code = fetched_offsets((yield from _ask(fetch_request(group_id, partitions))))
-    if code:
-        raise _error(code, f"cannot fetch the offsets of group {group_id}")
-    return found
+) -> Dialogue[dict[TopicPartition, OffsetAndMetadata]]:
+    found = fetched_offsets((yield from _ask(offset_fetch_request(group_id, partitions))))
+    if found.first_error:
+        raise _error(found.first_error, f"cannot fetch the offsets of group {group_id}")
+    return found.offsets
 
 
 def _commit(

@@ -11,8 +11,6 @@ from pyklient.consumer.group_coordinator_client import GroupCoordinatorClient
 from pyklient.consumer.offsets.offset_requests import (
     commit_errors,
     commit_request,
-    fetch_request,
-    fetched_offsets,
 )
 from pyklient.consumer.offsets.offset_store import Rejection, Rejections, commit_here
 from pyklient.consumer.owned_partitions import NOBODY, MemberIdentity
@@ -21,6 +19,7 @@ from pyklient.errors import KafkaError, KafkaTimeoutError, UnsupportedVersionErr
 from pyklient.net.connection_pool import Purpose
 from pyklient.net.dialogue import Dialogue, retried
 from pyklient.net.dialogue_player import DialoguePlayer
+from pyklient.net.lookups.offset_fetch import ONE_GROUP, fetched_offsets, offset_fetch_request
 from pyklient.net.network_client import NetworkClient
 from pyklient.protocol.messages import (
     OffsetCommitRequest,
@@ -37,8 +36,6 @@ _COMMIT_VERSION = 9
 """The newest version of OffsetCommit that names topics by name. Later versions have topic ids only."""
 _WITH_RETENTION = (2, 4)
 """The first and the last version of OffsetCommit with a retention time."""
-_FETCH_VERSION = 7
-"""The newest version of OffsetFetch that asks for a single group."""
 _MOVED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 _PASSING = (*_MOVED, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.REQUEST_TIMED_OUT)
 _OUTDATED = (
@@ -238,28 +235,28 @@ def fetch_offsets(
     """
     if not partitions:
         return {}
-    request = fetch_request(coordinator.group_id, partitions, stable=stable)
+    request = offset_fetch_request(coordinator.group_id, partitions, stable=stable)
     found = yield from retried(partial(_fetch, coordinator, request))
     return {each: found.get(each) for each in partitions}
 
 
 def _fetch(
     coordinator: GroupCoordinatorClient, request: OffsetFetchRequest
-) -> Dialogue[dict[TopicPartition, OffsetAndMetadata | None]]:
+) -> Dialogue[dict[TopicPartition, OffsetAndMetadata]]:
     """Ask the coordinator once for committed offsets. Raise the error in its response."""
     try:
-        response = yield from coordinator.ask(request, max_version=_FETCH_VERSION)
+        response = yield from coordinator.ask(request, max_version=ONE_GROUP)
     except UnsupportedVersionError:
         if not request.require_stable:
             raise
         request.require_stable = False  # old brokers cannot wait for transactions
-        response = yield from coordinator.ask(request, max_version=_FETCH_VERSION)
-    found, code = fetched_offsets(response)
-    if code in _MOVED:
+        response = yield from coordinator.ask(request, max_version=ONE_GROUP)
+    found = fetched_offsets(response)
+    if found.first_error in _MOVED:
         coordinator.forget()
-    if code:
-        raise broker_error(code, f"cannot fetch the offsets of group {coordinator.group_id}")
-    return found
+    if found.first_error:
+        raise broker_error(found.first_error, f"cannot fetch the offsets of group {coordinator.group_id}")
+    return found.offsets
 
 
 def _rejection(code: int) -> Rejection:

@@ -1,15 +1,14 @@
-"""The requests OffsetCommit and OffsetFetch of a consumer, and what their responses say."""
+"""The request OffsetCommit of a consumer, what its response says, and the error for offsets that no ZooKeeper
+can keep."""
 
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from pyklient.consumer.owned_partitions import MemberIdentity
-from pyklient.error_codes import ErrorCode
 from pyklient.errors import UnsupportedVersionError
-from pyklient.protocol.messages import OffsetCommitRequest, OffsetCommitResponse, OffsetFetchRequest
-from pyklient.topic_partition import OffsetAndMetadata, TopicPartition, numbers_by_topic
+from pyklient.protocol.messages import OffsetCommitRequest, OffsetCommitResponse
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
-__all__ = ["commit_errors", "commit_request", "fetch_request", "fetched_offsets", "not_in_zookeeper"]
+__all__ = ["commit_errors", "commit_request", "not_in_zookeeper"]
 
 _BROKERS_RETENTION = -1
 
@@ -53,36 +52,6 @@ def commit_errors(response: OffsetCommitResponse) -> dict[TopicPartition, int]:
         for partition in topic.partitions
         if partition.error_code
     }
-
-
-def fetch_request(
-    group_id: str, partitions: Collection[TopicPartition], *, stable: bool = False
-) -> OffsetFetchRequest:
-    """Return the request for the committed offsets of *partitions*. If *stable*, the broker waits for
-    transactions that are about to commit offsets (KIP-447)."""
-    return OffsetFetchRequest(
-        group_id=group_id,
-        require_stable=stable,
-        topics=[
-            OffsetFetchRequest.OffsetFetchRequestTopic(name=topic, partition_indexes=numbers)
-            for topic, numbers in numbers_by_topic(partitions).items()
-        ],
-    )
-
-
-def fetched_offsets(response: Any) -> tuple[dict[TopicPartition, OffsetAndMetadata | None], int]:
-    """Return the committed offsets in *response*, and the first error code in it, or 0."""
-    found: dict[TopicPartition, OffsetAndMetadata | None] = {}
-    code = response.error_code
-    for topic in response.topics:
-        for each in topic.partitions:
-            if each.error_code == 0 and each.committed_offset >= 0:
-                found[TopicPartition(topic.name, each.partition_index)] = OffsetAndMetadata(
-                    each.committed_offset, each.metadata or "", each.committed_leader_epoch
-                )
-            elif each.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                code = code or each.error_code
-    return found, code
 
 
 def not_in_zookeeper(reason: str) -> UnsupportedVersionError:

@@ -6,14 +6,13 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from pyklient.consumer.offsets.offset_requests import (
     commit_errors,
     commit_request,
-    fetch_request,
-    fetched_offsets,
     not_in_zookeeper,
 )
 from pyklient.consumer.owned_partitions import NOBODY
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import CommitError, KafkaError, UnsupportedVersionError, broker_error
 from pyklient.net.dialogue import ANY, Ask, Dialogue
+from pyklient.net.lookups.offset_fetch import ONE_GROUP, fetched_offsets, offset_fetch_request
 from pyklient.net.metadata import Node
 from pyklient.protocol.messages import (
     FindCoordinatorRequest,
@@ -39,7 +38,7 @@ class _Versions(NamedTuple):
 _IN_ZOOKEEPER: Final = _Versions(0, 0)
 _COMMIT_VERSIONS: Final = _Versions(1, 9)
 """The versions of OffsetCommit that store offsets in Kafka and name topics by name."""
-_FETCH_VERSIONS: Final = _Versions(1, 7)
+_FETCH_VERSIONS: Final = _Versions(1, ONE_GROUP)
 """The versions of OffsetFetch that read offsets from Kafka and ask for a single group."""
 _ONE_KEY: Final = 3
 """The last version of FindCoordinator that asks for a single group."""
@@ -73,14 +72,14 @@ def fetch_offsets(
     Raises BrokerError, and UnsupportedVersionError if the broker does not use ZooKeeper and *storage* is
     ``zookeeper``.
     """
-    response = yield from _ask(fetch_request(group_id, partitions), storage, _FETCH_VERSIONS)
-    found, code = fetched_offsets(response)
+    response = yield from _ask(offset_fetch_request(group_id, partitions), storage, _FETCH_VERSIONS)
+    found = fetched_offsets(response)
     what = f"cannot fetch the offsets of group {group_id}"
-    if code == ErrorCode.UNSUPPORTED_VERSION and storage == "zookeeper":
+    if found.first_error == ErrorCode.UNSUPPORTED_VERSION and storage == "zookeeper":
         raise _without_zookeeper(what)
-    if code:
-        raise broker_error(code, what)
-    return {each: found.get(each) for each in partitions}
+    if found.first_error:
+        raise broker_error(found.first_error, what)
+    return {each: found.offsets.get(each) for each in partitions}
 
 
 def find_coordinator(group_id: str) -> Dialogue[Node]:

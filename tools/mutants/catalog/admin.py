@@ -63,13 +63,6 @@ MUTANTS: Final = (
         ),
     ),
     Mutant(
-        "admin: a committed offset of 0 is not shown",
-        "pyklient/admin/groups.py",
-        "if part.committed_offset >= 0:",
-        "if part.committed_offset > 0:",
-        ("tests/admin/test_admin.py::test_the_lag_of_a_group_leaves_out_a_topic_that_is_gone",),
-    ),
-    Mutant(
         "admin: a group that is not there is described",
         "pyklient/admin/groups.py",
         '    if group.group_state == "Dead":',

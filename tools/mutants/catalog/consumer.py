@@ -270,13 +270,6 @@ MUTANTS: Final = (
         ),
     ),
     Mutant(
-        "consumer: a committed offset of 0 counts as none",
-        "pyklient/consumer/offsets/offset_requests.py",
-        "each.committed_offset >= 0",
-        "each.committed_offset > 0",
-        ("tests/consumer/offsets/test_kafka_offset_store.py::test_offset_0_is_a_committed_offset",),
-    ),
-    Mutant(
         "consumer: offsets refused for good are sent for ever",
         "pyklient/consumer/offsets/kafka_offset_store.py",
         "for each, code in codes.items() if code not in _PASSING)",

@@ -262,4 +262,14 @@ MUTANTS: Final = (
         "",
         ("tests/net/test_broker_channel.py::test_a_call_ends_after_the_time_for_calls",),
     ),
+    Mutant(
+        "net: a committed offset of 0 counts as none",
+        "pyklient/net/lookups/offset_fetch.py",
+        "each.committed_offset >= 0",
+        "each.committed_offset > 0",
+        (
+            "tests/consumer/offsets/test_kafka_offset_store.py::test_offset_0_is_a_committed_offset",
+            "tests/admin/test_admin.py::test_the_lag_of_a_group_leaves_out_a_topic_that_is_gone",
+        ),
+    ),
 )

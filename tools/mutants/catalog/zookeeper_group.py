@@ -138,4 +138,14 @@ MUTANTS: Final = (
         "if False:",
         (f"{_TESTS}/test_member_loop.py::test_an_error_that_another_attempt_cannot_end_is_raised_at_once",),
     ),
+    Mutant(
+        "consumer/group: a commit to a ZooKeeper group sleeps on while the client closes",
+        f"{_ZOOKEEPER}/fenced_offset_store.py",
+        "self._closing.wait(_PAUSE)",
+        "time.sleep(_PAUSE)",
+        (
+            f"{_TESTS}/test_fenced_offset_store.py::"
+            "test_a_commit_that_pauses_before_its_next_attempt_ends_as_soon_as_the_client_closes",
+        ),
+    ),
 )

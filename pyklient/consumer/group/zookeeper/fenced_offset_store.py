@@ -1,6 +1,7 @@
 """The offset store of a member of a ZooKeeper group. It commits only while the session in which the member
 got its partitions goes on."""
 
+import threading
 import time
 from collections.abc import Collection, Mapping
 from concurrent.futures import Future
@@ -34,7 +35,7 @@ class FencedOffsetStore:
         """The offset store that keeps the positions."""
         self._registry = registry
         self._member = member
-        self._closing = False
+        self._closing = threading.Event()
 
     def fetch(
         self, partitions: Collection[TopicPartition], timeout: float
@@ -59,20 +60,20 @@ class FencedOffsetStore:
         deadline = time.monotonic() + timeout
         while True:
             try:
-                if self._closing and (error := self.unreachable()) is not None:
+                if self._closing.is_set() and (error := self.unreachable()) is not None:
                     raise error
                 if not self._owns(identity, deadline - time.monotonic()):
                     return self._rejections(positions)
                 return self.store.commit(positions, identity, deadline - time.monotonic(), once=once)
             except (RegistryConnectionError, SessionExpiredError) as failure:
-                if self._closing or once:
+                if self._closing.is_set() or once:
                     raise
                 if time.monotonic() + _PAUSE >= deadline:
                     raise KafkaTimeoutError(
                         f"cannot commit offsets of group {self._member.group_id} within {timeout:.3g} s: "
                         f"{failure}"
                     ) from failure
-            time.sleep(_PAUSE)
+            self._closing.wait(_PAUSE)
 
     def commit_async(
         self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity
@@ -100,7 +101,7 @@ class FencedOffsetStore:
     def stop_retrying(self) -> None:
         """Stop retrying from now on if ZooKeeper or the store cannot be reached, because the client
         closes."""
-        self._closing = True
+        self._closing.set()
         self.store.stop_retrying()
 
     def _owns(self, identity: MemberIdentity, timeout: float) -> bool:
