@@ -106,7 +106,7 @@ def test_a_group_is_watched_until_the_last_frame(
     assert done.out == once.out * 2
     assert f"{group}: Stable, 1 member" in once.text
     wrong = pyklient("groups", "describe", group, "-n", "2")
-    assert (wrong.code, "only for --watch" in wrong.err) == (2, True)
+    assert (wrong.code, "only together with --watch" in wrong.err) == (2, True)
 
 
 def test_a_frame_that_cannot_be_read_is_tried_again_unless_it_is_the_first(

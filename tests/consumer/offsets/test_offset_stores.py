@@ -162,7 +162,8 @@ def test_brokers_without_zookeeper_cannot_keep_offsets_there_and_the_error_says_
         store = choose_coordination(client, config).store
         for call in calls:
             with pytest.raises(
-                UnsupportedVersionError, match="use offsets_storage='kafka', or pass the address"
+                UnsupportedVersionError,
+                match="use offsets_storage='kafka', or a ConsumerConnector with the address",
             ):
                 call(store)
         sent = store.commit_async({partition: OffsetAndMetadata(1)}, NOBODY)
