@@ -231,7 +231,7 @@ class Chaos:
             for what, go in (("death", RunningMember.kill), ("leave", RunningMember.leave)):
                 member = self._any()
                 self._members.remove(member)
-                partitions = self._hand_outs.partitions_of(member.name)
+                partitions = self._hand_outs.partitions_of(member.name).intersection(self._flow.partitions)
                 began = time.monotonic()
                 go(member)
                 took = self._await_flow(partitions, began, member.name)
