@@ -178,24 +178,27 @@ class Ownership:
         self.ended = False
         """True if there will be no further assignment."""
         self.counts = RebalanceCounts()
-        self._changing: threading.Thread | None = None
+        self._changing: list[threading.Thread] = []
+        """The threads that change the assignment now. A thread is named twice while it changes the assignment
+        in a call of a rebalance listener."""
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Mark this thread, in a ``with`` block, as the thread that changes the assignment.
+        """Mark this thread, in a ``with`` block, as a thread that changes the assignment.
 
         Code in the block must not wait for the change, because it would wait for ever.
         """
-        self._changing = threading.current_thread()
+        thread = threading.current_thread()
+        self._changing.append(thread)
         try:
             yield
         finally:
-            self._changing = None
+            self._changing.remove(thread)
 
     def changes_here(self) -> bool:
         """Return True if the calling thread is changing the assignment now, as in a call of a rebalance
         listener."""
-        return self._changing is threading.current_thread()
+        return threading.current_thread() in self._changing
 
     def after(
         self,

@@ -207,6 +207,17 @@ class Chaos:
         self._flow.drop(topic)
         self._admin.delete_topic(topic)
 
+    def _await_balance(self) -> None:
+        """Wait until all members together own each partition, and each of them owns some."""
+        wait_until(
+            lambda: (
+                all(each.owned for each in self._members)
+                and sum(each.owned for each in self._members) == len(self._flow.partitions)
+            ),
+            _PATIENCE,
+            "all partitions owned by all members",
+        )
+
     def _await_all_flow(self) -> None:
         """Wait until a new record of each partition was handed out."""
         self._await_flow(self._flow.partitions, time.monotonic())
@@ -226,9 +237,11 @@ class Chaos:
 
     def _measure(self) -> None:
         """Measure how long partitions of a member that dies, and of one that leaves, are not read."""
-        self._flow.interval /= 5
+        self._flow.interval /= 2
         for _ in range(self._size.measured):
             for what, go in (("death", RunningMember.kill), ("leave", RunningMember.leave)):
+                self._await_balance()
+                self._await_all_flow()
                 member = self._any()
                 self._members.remove(member)
                 partitions = self._hand_outs.partitions_of(member.name).intersection(self._flow.partitions)
@@ -237,7 +250,6 @@ class Chaos:
                 took = self._await_flow(partitions, began, member.name)
                 self.pauses[what] = max(took, self.pauses.get(what, 0.0))
                 self._join()
-                self._await_all_flow()
 
     def _await_all(self, counts: dict[TopicPartition, int]) -> list[str]:
         try:

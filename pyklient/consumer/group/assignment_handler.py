@@ -1,16 +1,15 @@
 """The assignment handler: it gives assigned partitions to streams, and takes them away when they are
 revoked."""
 
-import logging
 import math
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.fetch.fetch_position import Cursor
 from pyklient.consumer.fetch.fetcher_manager import FetcherManager
 from pyklient.consumer.group.classic_listener import RebalanceListener, listeners_of
-from pyklient.consumer.group.rebalance_listener import ConsumerRebalanceListener
+from pyklient.consumer.group.listener_calls import ListenerCalls
 from pyklient.consumer.group.stream_choice import StreamChoice
 from pyklient.consumer.offsets.offset_committer import OffsetCommitter
 from pyklient.consumer.offsets.offset_store import OffsetStore
@@ -21,8 +20,6 @@ from pyklient.errors import KafkaError
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 __all__ = ["AssignmentHandler"]
-
-log = logging.getLogger("pyklient.consumer")
 
 _TO_LEAVE = 10.0
 """The seconds (at most two thirds of the time to close) that are kept for committing and leaving the group.
@@ -35,8 +32,9 @@ class AssignmentHandler:
     """Reads the partitions of one connector. Only the membership of the connector calls its methods, except
     for ``close``.
 
-    ``revoked``, ``assigned`` and ``fail`` may wait, so they must not be called on a thread that does other
-    work meanwhile. The other methods return at once.
+    ``revoked``, ``assigned`` and ``tell_all_lost`` may wait and call the rebalance listener. So a membership
+    calls them one after the other, and not on a thread that does other work meanwhile. The other methods
+    return at once.
     """
 
     def __init__(
@@ -55,7 +53,7 @@ class AssignmentHandler:
         self._ownership = ownership
         self._store = store
         self._commits = commits
-        self._listeners = listeners_of(listener, ownership, choice)
+        self._listeners = ListenerCalls(listeners_of(listener, ownership, choice))
         self._reset = config.auto_offset_reset
         self._fetch_timeout = max(config.heartbeat_interval_ms, config.session_timeout_ms / 3) / 1000
         self._commit_timeout = min(config.default_api_timeout_ms, config.session_timeout_ms) / 1000
@@ -121,8 +119,8 @@ class AssignmentHandler:
                 return
             self.next_commit_at = time.monotonic() + self._commit_interval
             self._choice.choose(partitions, assignment.partitions.keys() - set(partitions), stream_numbers)
-            self._tell(lambda listener: listener.on_partitions_assigned(partitions))
-            if self._ownership.ended:  # fail() has told the listener that they are lost
+            self._listeners.assigned(partitions)
+            if self._ownership.ended:  # fail() has made them lost
                 return
             reset = "earliest" if created else self._reset
             cursors = [
@@ -171,19 +169,22 @@ class AssignmentHandler:
         self._ownership.ended = True
 
     def fail(self, error: Exception) -> None:
-        """Make every loop raise *error*, as reading cannot continue, and tell the listener which partitions
-        are lost."""
+        """Make every loop raise *error*, as reading cannot continue, and mark all partitions as lost.
+
+        A call of :meth:`tell_all_lost` must follow.
+        """
         self._ownership.ended = True
-        lost: Sequence[OwnedPartition] = ()
         if (assignment := self._ownership.assignment) is not None:
             self._ownership.lose(assignment.partitions)
-            lost = self._ownership.revoke(assignment.partitions)
+            self._ownership.revoke(assignment.partitions)
         for stream in self._all:
             stream.revoke()
             stream.queue.fail(error)
-        if lost:
-            with self._ownership.changing():
-                self._tell_revoked(lost)
+
+    def tell_all_lost(self) -> None:
+        """Tell the rebalance listener after :meth:`fail` that all its partitions are lost."""
+        with self._ownership.changing():
+            self._listeners.all_lost()
 
     def watch(self, topics: Collection[str] | None) -> None:
         """Refresh the client's metadata of *topics* (None: of all topics) from time to time."""
@@ -286,13 +287,6 @@ class AssignmentHandler:
         lost = [owned.partition for owned in revoked if owned.lost]
         given_back = [owned.partition for owned in revoked if not owned.lost]
         if given_back or not lost:
-            self._tell(lambda listener: listener.on_partitions_revoked(given_back))
+            self._listeners.revoked(given_back)
         if lost:
-            self._tell(lambda listener: listener.on_partitions_lost(lost))
-
-    def _tell(self, call: Callable[[ConsumerRebalanceListener], None]) -> None:
-        for listener in self._listeners:
-            try:
-                call(listener)
-            except BaseException:  # sys.exit() in a listener must not end the thread that rebalances
-                log.exception("the rebalance listener raised an exception; the rebalance goes on")
+            self._listeners.lost(lost)

@@ -107,6 +107,7 @@ class StandaloneMembership:
             except KafkaError as error:
                 if not error.retriable:
                     self._handler.fail(error)
+                    self._handler.tell_all_lost()
                     return
                 log.info("cannot begin to read new partitions yet: %s", error)
 

@@ -1,5 +1,6 @@
 """The partitions that are read if the membership fails during an assignment, or if a start is not found."""
 
+import threading
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -62,8 +63,24 @@ class InterruptedOwnership(Ownership):
         super().begin(assignment)
 
 
+class InterruptedChoice(StreamChoice):
+    """A StreamChoice that calls ``then`` when it has chosen, just before the listener is told."""
+
+    then: Callable[[], None] = staticmethod(lambda: None)
+
+    def choose(self, *arguments: Any) -> None:
+        super().choose(*arguments)
+        self.then()
+
+
 @pytest.mark.parametrize(
-    ("step", "told"), [("store", []), ("ownership", []), ("listener", ["assigned", "lost"])]
+    ("step", "told"),
+    [
+        ("store", []),
+        ("ownership", []),
+        ("choice", ["assigned", "lost"]),
+        ("listener", ["assigned", "lost"]),
+    ],
 )
 def test_a_member_whose_group_fenced_it_while_partitions_were_assigned_reads_none_of_them(
     step: str, told: list[str]
@@ -73,12 +90,13 @@ def test_a_member_whose_group_fenced_it_while_partitions_were_assigned_reads_non
     parts: dict[str, Any] = {
         "store": InterruptedStore(),
         "ownership": InterruptedOwnership(),
+        "choice": InterruptedChoice(Subscription({"t": 1}), {"t": [bench.stream]}),
         "listener": Interrupted(),
     }
     ownership, store = parts["ownership"], parts["store"]
     handler = AssignmentHandler(
         ConsumerConfig(),
-        StreamChoice(Subscription({"t": 1}), {"t": [bench.stream]}),
+        parts["choice"],
         fetchers,
         ownership,
         store,
@@ -87,9 +105,32 @@ def test_a_member_whose_group_fenced_it_while_partitions_were_assigned_reads_non
     )
     parts[step].then = lambda: handler.fail(KafkaError("this member is fenced"))
     handler.assigned([ZERO], MemberIdentity(2, "m"))
+    handler.tell_all_lost()
     assert fetchers.cursors == {}
     assert parts["listener"].told == told
     assert all(not owned.active and owned.lost for owned in _owned(ownership))
+
+
+def test_a_thread_counts_as_changing_the_assignment_until_its_own_change_ends() -> None:
+    ownership, entered, leave = Ownership(), threading.Event(), threading.Event()
+
+    def change() -> None:
+        with ownership.changing():
+            entered.set()
+            leave.wait(10)
+
+    other = threading.Thread(target=change)
+    with ownership.changing():
+        other.start()
+        assert entered.wait(10)
+        assert ownership.changes_here()
+        with ownership.changing():  # a listener closes the connector
+            pass
+        assert ownership.changes_here()
+        leave.set()
+        other.join(10)
+        assert ownership.changes_here()
+    assert not ownership.changes_here()
 
 
 class OneOffline(Cursors):

@@ -102,6 +102,8 @@ class Handover:
             )
         else:
             self._owned, self.pending = frozenset(partitions), None
+            if self._noticed is Event.LOST:
+                self.handler.lost(self._owned)
             member.owned = self._owned if member.incremental and member.generation >= 0 else frozenset()
         return self._noticed
 
@@ -151,6 +153,12 @@ class Handover:
         """Stop reading all partitions at once, because the group has removed the member while it joined."""
         self.handler.lost(self._owned)
         self._revoke(self._owned, 0.0)
+
+    def fail(self, error: Exception) -> None:
+        """Make every loop raise *error*, and the rebalance thread tell the rebalance listener that all
+        partitions are lost, after the call that the thread makes now."""
+        self.handler.fail(error)
+        self.thread.call(self.handler.tell_all_lost)
 
     def _revoke(
         self,

@@ -247,7 +247,7 @@ class MemberLoop:
             error,
             extra=log_fields("member_stopped", group=self._member.group_id, error=str(error)),
         )
-        self.handover.handler.fail(error)
+        self.handover.fail(error)
         if not self.joined.done():
             self.joined.set_exception(error)
 

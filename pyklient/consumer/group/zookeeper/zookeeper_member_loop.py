@@ -63,9 +63,7 @@ class ZooKeeperMemberLoop:
     def __init__(
         self, client: NetworkClient, registry: ZooKeeper, config: ConsumerConfig, member: ZooKeeperMember
     ) -> None:
-        self._client = client
-        self._registry = registry
-        self._member = member
+        self._client, self._registry, self._member = client, registry, member
         self._session_timeout = config.zookeeper_session_timeout_ms / 1000
         self._timeout = max(self._session_timeout, config.zookeeper_connection_timeout_ms / 1000)
         self._attempts = Attempts(config)
@@ -343,6 +341,7 @@ class ZooKeeperMemberLoop:
             return
         log.error("group %s: this member has stopped because of an error: %s", self._member.group_id, error)
         self.handler.fail(error)
+        self.handler.tell_all_lost()
         # A member that ZooKeeper never answered has no nodes, and would only wait for ZooKeeper once more.
         if self._member.state is not State.OUTSIDE or self._registry.session_id is not None:
             with suppress(Exception):  # the same unexpected failure may come again

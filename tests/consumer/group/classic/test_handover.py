@@ -1,16 +1,23 @@
-"""The partitions that a member claims to own after a part of a handover has failed."""
+"""The partitions that a member claims after a part of a handover has failed, and what its listener hears."""
 
 import queue
+import threading
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from typing import Any
+
+import pytest
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.group.assignors.offered_assignors import ASSIGNORS
 from pyklient.consumer.group.classic.handover import Handover
+from pyklient.consumer.group.classic.member import Member
+from pyklient.consumer.group.classic.states import Event
 from pyklient.consumer.owned_partitions import MemberIdentity
-from pyklient.errors import BrokerConnectionError
+from pyklient.errors import BrokerConnectionError, KafkaError
 from pyklient.topic_partition import TopicPartition
+from tests.consumer.feed import wait_for
 from tests.consumer.group.classic.test_dialogues import stable
 
 ZERO, ONE, TWO = (TopicPartition("t", number) for number in range(3))
@@ -21,9 +28,14 @@ class ScriptedHandler:
 
     def __init__(self) -> None:
         self.error: Exception | None = None
+        self.then: Callable[[], None] = lambda: None
         self.owned: set[TopicPartition] = set()
+        self.known_lost: set[TopicPartition] = set()
+        self.told: list[str] = []
 
     def assigned(self, partitions: Collection[TopicPartition], identity: MemberIdentity) -> None:
+        self.then()
+        self.told.append("assigned")
         if self.error is not None:
             raise self.error
         self.owned.update(partitions)
@@ -33,12 +45,36 @@ class ScriptedHandler:
     ) -> None:
         self.owned.difference_update(partitions)
 
+    def lost(self, partitions: Collection[TopicPartition]) -> None:
+        self.known_lost.update(partitions)
 
-class NoHeartbeats:
-    """The part of Heartbeats that a handover uses. None is due."""
+    def fail(self, error: Exception) -> None:
+        self.error = error
+
+    def tell_all_lost(self) -> None:
+        self.told.append("lost")
+
+
+class ScriptedHeartbeats:
+    """The part of Heartbeats that a handover uses. A heartbeat is due at once if there is an *event* that
+    follows from it."""
 
     interval = 3.0
-    due_at = time.monotonic() + 3600
+
+    def __init__(self, event: Event | None = None) -> None:
+        self.event = event
+
+    @property
+    def due_at(self) -> float:
+        """The time of the next heartbeat."""
+        return time.monotonic() + (3600 if self.event is None else -1)
+
+    def slept_too_long(self) -> bool:
+        return False
+
+    def send(self) -> Event | None:
+        event, self.event = self.event, None
+        return event
 
 
 class Open:
@@ -47,16 +83,27 @@ class Open:
     def check_open(self) -> None: ...
 
 
-def test_a_member_does_not_claim_what_it_gave_back_although_it_could_not_begin_the_new_ones() -> None:
-    member = stable(assignors=[ASSIGNORS["cooperative-sticky"]])
+@contextmanager
+def handing_over(
+    handler: ScriptedHandler, heartbeats: ScriptedHeartbeats, member: Member
+) -> Iterator[Handover]:
+    """Run the rebalance thread of a handover until the block ends."""
+    stub: Any = handler
     dialogues: Any = Open()
-    heartbeats: Any = NoHeartbeats()
-    handler: Any = ScriptedHandler()
-    config = ConsumerConfig(group_id="g")
-    handover = Handover(config, member, dialogues, heartbeats, queue.SimpleQueue())
-    handover.handler = handler
+    beats: Any = heartbeats
+    handover = Handover(ConsumerConfig(group_id="g"), member, dialogues, beats, queue.SimpleQueue())
+    handover.handler = stub
     handover.thread.thread.start()
     try:
+        yield handover
+    finally:
+        handover.thread.end()
+        handover.thread.thread.join(10)
+
+
+def test_a_member_does_not_claim_what_it_gave_back_although_it_could_not_begin_the_new_ones() -> None:
+    member, handler = stable(assignors=[ASSIGNORS["cooperative-sticky"]]), ScriptedHandler()
+    with handing_over(handler, ScriptedHeartbeats(), member) as handover:
         handover.pending = [ZERO, ONE]
         handover.assign(handover.pending)
         assert member.owned == {ZERO, ONE}
@@ -68,6 +115,35 @@ def test_a_member_does_not_claim_what_it_gave_back_although_it_could_not_begin_t
         handler.error = None
         handover.assign(handover.pending)
         assert member.owned == handler.owned == {ONE, TWO}
-    finally:
-        handover.thread.end()
-        handover.thread.thread.join(10)
+
+
+def test_a_listener_hears_that_partitions_are_lost_after_it_heard_that_they_are_assigned() -> None:
+    handler, begun, go_on = ScriptedHandler(), threading.Event(), threading.Event()
+
+    def block() -> None:
+        begun.set()
+        go_on.wait(10)
+
+    handler.then = block
+    with handing_over(handler, ScriptedHeartbeats(), stable()) as handover:
+        assigning = handover.thread.call(lambda: handover.handler.assigned([ZERO], MemberIdentity()))
+        assert begun.wait(10)
+        handover.fail(KafkaError("fenced"))
+        assert handler.told == []
+        assert isinstance(handler.error, KafkaError), "loops hear of it at once"
+        go_on.set()
+        with pytest.raises(KafkaError):
+            assigning.result(10)
+    assert handler.told == ["assigned", "lost"]
+
+
+def test_new_partitions_are_lost_too_if_the_group_removes_the_member_while_they_are_assigned() -> None:
+    handler, heartbeats = ScriptedHandler(), ScriptedHeartbeats(Event.LOST)
+
+    def wait_for_heartbeat() -> None:
+        wait_for(lambda: heartbeats.event is None, "the heartbeat")
+
+    handler.then = wait_for_heartbeat
+    with handing_over(handler, heartbeats, stable()) as handover:
+        assert handover.assign([ZERO]) is Event.LOST
+    assert handler.known_lost == {ZERO}

@@ -1,0 +1,51 @@
+"""Calls the methods of a connector's rebalance listeners, and knows what each listener was told last."""
+
+import logging
+from collections.abc import Callable, Collection, Sequence
+
+from pyklient.consumer.group.rebalance_listener import ConsumerRebalanceListener
+from pyklient.topic_partition import TopicPartition
+
+__all__ = ["ListenerCalls"]
+
+log = logging.getLogger("pyklient.consumer")
+
+
+class ListenerCalls:
+    """Tells *listeners* which partitions are assigned, revoked and lost.
+
+    An exception that a listener raises is logged. Only one thread at a time may call these methods, so that a
+    listener is told in the order in which things happen.
+    """
+
+    def __init__(self, listeners: Sequence[ConsumerRebalanceListener]) -> None:
+        self._listeners = listeners
+        self._assigned: set[TopicPartition] = set()
+        """The partitions of which the listeners were told that they are assigned, and nothing since."""
+
+    def assigned(self, partitions: Collection[TopicPartition]) -> None:
+        """Tell that *partitions* are assigned to this client."""
+        self._assigned.update(partitions)
+        self._call(lambda listener: listener.on_partitions_assigned(partitions))
+
+    def revoked(self, partitions: Collection[TopicPartition]) -> None:
+        """Tell that *partitions* are given back, and that their offsets can still be committed."""
+        self._assigned.difference_update(partitions)
+        self._call(lambda listener: listener.on_partitions_revoked(partitions))
+
+    def lost(self, partitions: Collection[TopicPartition]) -> None:
+        """Tell that other members may own *partitions* already."""
+        self._assigned.difference_update(partitions)
+        self._call(lambda listener: listener.on_partitions_lost(partitions))
+
+    def all_lost(self) -> None:
+        """Tell that all partitions are lost that the listeners still count as assigned, if there are any."""
+        if self._assigned:
+            self.lost(sorted(self._assigned))
+
+    def _call(self, call: Callable[[ConsumerRebalanceListener], None]) -> None:
+        for listener in self._listeners:
+            try:
+                call(listener)
+            except BaseException:  # sys.exit() in a listener must not end the thread that rebalances
+                log.exception("the rebalance listener raised an exception; the rebalance goes on")
