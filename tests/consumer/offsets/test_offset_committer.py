@@ -125,6 +125,7 @@ def test_a_commit_in_the_middle_of_a_rebalance_is_made_again_by_who_holds_the_ne
 def test_a_commit_that_is_tried_once_waits_for_no_other_generation() -> None:
     group = Group()
     group.store.answers = [{T0: OUTDATED[0]}]
+    group.store.meanwhile = lambda: group.ownership.begin(assignment(2, since={T0: 1, T1: 1}))
     with pytest.raises(CommitError, match="t-0"):
         group.commits.commit([group.bench.stream], 5.0, once=True)
     assert (group.asked, group.store.once) == ([{T0: 2, T1: 2}], True)

@@ -340,4 +340,56 @@ MUTANTS: Final = (
             "tests/consumer/simple/test_broker_consumer.py::test_a_broker_without_zookeeper_cannot_keep_offsets_there",
         ),
     ),
+    Mutant(
+        "consumer: a queue accepts any number of chunks",
+        "pyklient/consumer/fetch/fetch_budget.py",
+        "        if free > 0:",
+        "        if free > -1000:",
+        (
+            "tests/consumer/fetch/test_prefetch.py::test_a_stream_queues_no_more_chunks_than_the_option_allows_and_gets_all_messages",
+        ),
+    ),
+    Mutant(
+        "consumer: a chunk that is read wakes no other fetcher",
+        "pyklient/consumer/stream/fetch_queue.py",
+        "                        self._wake_fetchers()",
+        "                        pass",
+        (
+            "tests/consumer/fetch/test_prefetch.py::test_a_chunk_that_is_read_lets_all_fetchers_of_its_stream_continue",
+        ),
+    ),
+    Mutant(
+        "consumer: shallow iteration hands out a batch before the position",
+        "pyklient/consumer/stream/shallow_iteration.py",
+        "found = [message] if offset >= fetched.start else []",
+        "found = [message]",
+        (
+            "tests/consumer/stream/test_shallow_iteration.py::test_a_batch_before_the_position_is_left_out_and_the_position_is_behind_the_last_record",
+        ),
+    ),
+    Mutant(
+        "consumer: shallow iteration verifies no checksum of a message set",
+        "pyklient/consumer/stream/shallow_iteration.py",
+        "        verify_entry(entry)",
+        "        pass",
+        ("tests/consumer/stream/test_shallow_iteration.py::test_a_damaged_batch_is_an_error",),
+    ),
+    Mutant(
+        "consumer: a commit that is tried once waits for the next generation",
+        "pyklient/consumer/offsets/offset_committer.py",
+        "again = [] if once else self._await_next",
+        "again = self._await_next",
+        (
+            "tests/consumer/offsets/test_offset_committer.py::test_a_commit_that_is_tried_once_waits_for_no_other_generation",
+        ),
+    ),
+    Mutant(
+        "consumer: a commit is tried until its time-out whatever the options say",
+        "pyklient/consumer/offsets/kafka_offset_store.py",
+        "tries=retries.tries, ",
+        "",
+        (
+            "tests/consumer/offsets/test_kafka_offset_store.py::test_a_commit_is_tried_as_often_as_the_options_say_with_their_pause_and_time_out",
+        ),
+    ),
 )
