@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from pyklient.admin import Admin
-from pyklient.errors import BrokerError
+from pyklient.errors import BrokerError, KafkaError
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["Activity", "ActivityReader", "GroupActivity", "TopicActivity"]
@@ -62,7 +62,10 @@ class ActivityReader:
         self._lags: Mapping[tuple[str, str], int] = {}
 
     def read(self) -> Activity:
-        """Return the activity since the last call."""
+        """Return the activity since the last call.
+
+        Raises KafkaError if there is no such topic, and in the first call if there is no such group.
+        """
         ends = self._admin.end_offsets(self._admin.partitions(self._topics))
         now = time.monotonic()
         elapsed = now - self._read_at if self._read_at else None
@@ -85,7 +88,13 @@ class ActivityReader:
         committed: dict[tuple[str, str], int] = {}
         lags: dict[tuple[str, str], int] = {}
         states: dict[str, str] = {}
-        for listed in self._admin.groups(coordination="kafka"):
+        every = self._admin.groups(coordination="kafka")
+        if elapsed is None and (missing := set(self._groups).difference(each.group_id for each in every)):
+            raise KafkaError(
+                f"brokers coordinate no group {', '.join(sorted(missing))}; pyklient groups list shows all "
+                "groups"
+            )
+        for listed in every:
             group = listed.group_id
             if (self._groups and group not in self._groups) or listed.protocol_type not in ("consumer", ""):
                 continue

@@ -226,6 +226,10 @@ class ConsumerConfig(ClientConfig):
             )
         if self.group_id is not None and not self.group_id:
             raise ConfigurationError("group_id is empty; give the group a name")
+        if self.group_instance_id is not None and not self.group_instance_id:
+            raise ConfigurationError(
+                "group_instance_id is empty; give each member a name of its own, or leave the option out"
+            )
         parse_strategy(self.partition_assignment_strategy, in_zookeeper=self.coordination == "zookeeper")
         self._validate_coordination()
         self._validate_retention()

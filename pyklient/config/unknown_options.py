@@ -64,7 +64,7 @@ _CLASSIC_GROUPS: Final = "groups use the classic protocol; KIP-848 is not suppor
 _LEVEL: Final = "compression_type sets the compression; its level cannot be set"
 _LOGGING: Final = "log messages go to the logger pyklient of Python's logging"
 _MECHANISMS: Final = "PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512 are supported: see sasl_mechanism"
-_NO_METRICS: Final = "metrics and statistics are not supported yet"
+_METRICS: Final = "metrics are always on: call metrics() of the client"
 _NONE_HERE: Final = {
     "api_version": "API versions are negotiated with each broker",
     "client_dns_lookup": "all addresses of a host name are tried",
@@ -84,12 +84,12 @@ _NONE_HERE: Final = {
     "log_level": _LOGGING,
     "logger": _LOGGING,
     "max_poll_records": "pass max_records to batches() of a stream",
-    "metric_group_prefix": _NO_METRICS,
-    "metric_reporters": _NO_METRICS,
-    "metrics_enabled": _NO_METRICS,
-    "metrics_num_samples": _NO_METRICS,
-    "metrics_recording_level": _NO_METRICS,
-    "metrics_sample_window_ms": _NO_METRICS,
+    "metric_group_prefix": _METRICS,
+    "metric_reporters": _METRICS,
+    "metrics_enabled": _METRICS,
+    "metrics_num_samples": _METRICS,
+    "metrics_recording_level": _METRICS,
+    "metrics_sample_window_ms": _METRICS,
     "on_delivery": _CALLBACK,
     "queue": "memory is limited in bytes: see buffer_memory of Producer, prefetch_max_bytes of consumers",
     "queue_buffering_max_messages": "memory is limited in bytes: see buffer_memory",
@@ -102,8 +102,8 @@ _NONE_HERE: Final = {
     "sasl_oauthbearer_method": _MECHANISMS,
     "ssl_keystore_password": "pass the password of the key in a PEM file as ssl_key_password",
     "ssl_truststore_password": "a PEM file with authorities has no password",
-    "statistics_interval_ms": _NO_METRICS,
-    "stats_cb": _NO_METRICS,
+    "statistics_interval_ms": _METRICS,
+    "stats_cb": _METRICS,
     "topic": "pass it to send(), stream() or read()",
     "topics": "pass them to stream(), create_message_streams() or read()",
     "transaction_timeout_ms": "transactions are not supported yet",

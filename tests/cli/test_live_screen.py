@@ -65,6 +65,14 @@ def test_in_a_pipe_the_frames_follow_one_another(
     assert _CLEAR not in done.out
 
 
+def test_top_of_a_group_that_does_not_exist_is_an_error(
+    pyklient: Pyklient, broker: Broker, new_name: NewName
+) -> None:
+    done = pyklient("top", "-g", "no-such", "-n", "1")
+    assert (done.code, done.out) == (1, b"")
+    assert "brokers coordinate no group no-such" in done.err
+
+
 def test_on_a_terminal_each_frame_replaces_the_last(broker: Broker, new_name: NewName) -> None:
     with Admin(broker.bootstrap_servers) as admin:
         for _ in range(30):

@@ -15,6 +15,8 @@ from tests.cli.conftest import Pyklient
         (["consume"], "Missing argument 'TOPIC…'"),
         (["no-such"], "No such command 'no-such'"),
         (["consume", "t", "-n", "0"], "Invalid value for '-n'"),
+        (["groups", "describe", "g", "-n", "2"], "-n works only together with --watch"),
+        (["groups", "describe", "g", "--interval", "2"], "--interval works only together with --watch"),
         (["consume", "t", "--timeout", "nan"], "nan is not a number of seconds"),
         (["consume", "t", "-g", "g", "--to-end"], "remove --to-end or --group"),
         (["consume", "t", "-X", "group.id=g", "--to-end"], "remove --to-end or --group"),

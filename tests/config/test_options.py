@@ -57,6 +57,12 @@ def test_an_address_that_is_none_says_why(text: str, complaint: str) -> None:
         parse_bootstrap_servers(text)
 
 
+@pytest.mark.parametrize("name", ["group_id", "group_instance_id"])
+def test_the_names_of_a_group_and_of_a_member_are_not_empty(name: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"{name} is empty; give"):
+        ConsumerConfig.from_options({"group_id": "g", name: ""})
+
+
 @pytest.mark.parametrize(
     ("config", "name", "value", "takes"),
     [
@@ -118,7 +124,7 @@ def test_the_error_names_the_value_that_scalas_consumer_calls_otherwise() -> Non
         (ProducerConfig, "transactional_id", "transactions are not supported yet"),
         (ProducerConfig, "message.timeout.ms", "pyklient calls it delivery_timeout_ms"),
         (ConsumerConfig, "group_protocol", r"classic protocol; KIP-848 is not supported yet"),
-        (ProducerConfig, "statistics.interval.ms", "metrics and statistics are not supported yet"),
+        (ProducerConfig, "statistics.interval.ms", r"call metrics\(\) of the client"),
         (ProducerConfig, "compression_level", "its level cannot be set"),
         (ConsumerConfig, "heartbeat", "did you mean 'heartbeat_interval_ms'"),
     ],

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Literal
 
 import click
+from click.core import ParameterSource
 
 from pyklient.admin import Admin
 from pyklient.cli.cluster_options import ClusterOptions, cluster_options
@@ -71,10 +72,14 @@ def describe(
     """Show the state and the members of GROUP, and its lag in each partition.
 
     With --zookeeper, show a group that is coordinated through ZooKeeper. If brokers coordinate a group of the
-    same name, show that group too. --interval and -n are for --watch.
+    same name, show that group too.
     """
-    if frames is not None and not watches:
-        raise click.UsageError("-n works only together with --watch; add --watch, or remove -n")
+    given = click.get_current_context().get_parameter_source
+    for name, option in (("frames", "-n"), ("interval", "--interval")):
+        if not watches and given(name) is not ParameterSource.DEFAULT:
+            raise click.UsageError(
+                f"{option} works only together with --watch; add --watch, or remove {option}"
+            )
     options = cluster.options(AdminConfig)
     with_zookeeper = options.get("zookeeper") is not None
     with Admin(**options) as admin:
