@@ -1,7 +1,7 @@
-"""How many messages of a partition a classic producer sends with one request.
+"""Limits the messages of a partition that a classic producer sends in one request.
 
 Since Kafka 0.11, all messages of a partition in a request are one batch, and a broker limits the bytes of a
-batch. Before, it limited only the bytes of a message, and of a compressed set of messages.
+batch. Brokers before 0.11 only limit the bytes of a message, and of a compressed set of messages.
 """
 
 from collections.abc import Sequence
@@ -12,9 +12,10 @@ from pyklient.classic.keyed_message import KeyedMessage
 __all__ = ["BatchLimits"]
 
 _DEFAULT_BYTES: Final = 1_000_000
-"""A little less than the default limit of brokers, which is 1,048,588 bytes with the headers."""
+"""The largest batch in bytes, as long as no broker has rejected one. Brokers allow 1,048,588 bytes by
+default, including the headers."""
 _OVERHEAD: Final = 34
-"""The bytes of a message in format 1, without its key and value. In format 2 it has fewer."""
+"""The size in bytes of a message in format 1, without its key and value. In format 2, it is smaller."""
 
 
 class BatchLimits:
@@ -24,7 +25,8 @@ class BatchLimits:
         self._bytes: dict[str, int] = {}
 
     def count(self, topic: str, group: Sequence[KeyedMessage]) -> int:
-        """Return how many of the first messages of *group* one request may have, which is at least one."""
+        """Return the number of messages, from the start of *group*, that fit into one request. The result is
+        at least 1."""
         left = self._bytes.get(topic, _DEFAULT_BYTES)
         sizes = [len(message.message or b"") for message in group]
         if not any(message.key for message in group) and sum(sizes) + _OVERHEAD * len(sizes) <= left:
@@ -36,6 +38,7 @@ class BatchLimits:
         return len(group)
 
     def halve(self, topic: str, part: Sequence[KeyedMessage]) -> None:
-        """Send batches of half the bytes of *part* from now on, because a broker has found it too large."""
+        """Make the following batches at most half as large as *part*, which a broker has rejected as too
+        large."""
         size = sum(len(message.message or b"") + len(message.key or b"") + _OVERHEAD for message in part)
         self._bytes[topic] = size // 2

@@ -1,4 +1,5 @@
-"""The connection of a classic producer to one broker: opened when it is needed, and again after a failure."""
+"""The connection of a classic producer to one broker. It is opened when it is needed, and again after a
+failure."""
 
 import os
 import time
@@ -17,7 +18,8 @@ from pyklient.protocol.schema import ApiMessage
 __all__ = ["BrokerConnection"]
 
 _OLD_BROKERS: Final = OldBrokers()
-"""The brokers that cannot tell their versions. All classic producers of a process share what they know."""
+"""The brokers that cannot tell which versions of requests they support. All classic producers of a process
+share this object."""
 
 
 class BrokerConnection:
@@ -138,5 +140,6 @@ class BrokerConnection:
 
 
 def _is_shared(_error: KafkaError) -> bool:
-    """Return True: a thread that has waited for another thread's attempt to connect fails with it."""
+    """Return True: if another thread's attempt to connect fails, each thread that has waited for it raises
+    the same error."""
     return True

@@ -32,8 +32,8 @@ class BrokerPartitionInfo:
         self._errors: dict[str, KafkaError] = {}
 
     def refresh(self, topics: Collection[str]) -> None:
-        """Ask the brokers of ``metadata.broker.list`` for the partitions of *topics*. A topic with an error
-        keeps the partitions that are known."""
+        """Ask the brokers of ``metadata.broker.list`` for the partitions of *topics*. If a broker returns an
+        error for a topic, the partitions that were known before stay."""
         response = self._pool.fetch_metadata(self._servers, list(topics))
         brokers = {broker.node_id for broker in response.brokers}
         for entry in response.topics:

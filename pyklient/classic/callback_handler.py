@@ -10,7 +10,8 @@ __all__ = ["CallbackHandler", "before_sending", "returned_items"]
 
 
 class CallbackHandler:
-    """The base class of hooks. A program overrides the ones that it needs; the others change nothing.
+    """The base class of hooks, which an asynchronous producer calls. A program overrides the hooks that it
+    needs. By default, a hook changes nothing.
 
     An item is a QueueItem in the profile 0.7, and a KeyedMessage otherwise. For one item, the hooks are
     called in this order: ``before_enqueue``, ``after_enqueue``, ``after_dequeuing_existing_data``,
@@ -37,7 +38,8 @@ class CallbackHandler:
     def after_enqueue(self, item: Any, added: bool) -> None:
         """Note that *item* was put into the queue, or that the queue was full and *item* was not *added*.
 
-        The thread that calls ``send`` calls this, before ``send`` raises QueueFullError.
+        The thread that calls ``send`` calls this hook. If the queue was full, ``send`` raises QueueFullError
+        afterwards.
         """
         return
 
@@ -62,20 +64,22 @@ class CallbackHandler:
         return []
 
     def close(self) -> None:
-        """Give back what the hooks have opened. Called once, after all other hooks but ``on_dropped``."""
+        """Release the resources of the hooks, such as files. Called once, after all other hooks except
+        ``on_dropped``."""
         return
 
     def on_dropped(self, items: Sequence[Any], error: BaseException) -> None:
-        """Note that the producer gave up *items* because of *error*, which nobody else gets.
+        """Note that the producer has dropped *items* because of *error*. No call raises this error.
 
-        Kafka's producers have no such hook: they only write to the log, as this producer does too. Items for
-        which ``send`` raised an error are not among them.
+        Kafka's producers do not have this hook, and only log the error, which this producer does too. The
+        hook is not called for items for which ``send`` has raised an error.
         """
         return
 
 
 def before_sending(hooks: CallbackHandler, batch: Sequence[Any]) -> Sequence[Any]:
-    """Return what *hooks* send instead of *batch*. An exception of the hook gets a note that names it."""
+    """Return the items that *hooks* want to send instead of *batch*. If the hook raises an exception, a note
+    on the exception names the hook."""
     try:
         return returned_items(hooks.before_sending_data(batch))
     except Exception as error:

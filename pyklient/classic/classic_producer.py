@@ -32,19 +32,18 @@ __all__ = ["ClassicProducer"]
 log = logging.getLogger("pyklient.producer")
 
 _CLOSE_TIMEOUT: Final = 120.0
-"""The seconds for which ``close`` waits if the caller names no time-out."""
+"""The number of seconds for which ``close`` waits if the caller gives no time-out."""
 _UNWIND_TIMEOUT: Final = 10.0
-"""The seconds for which queued messages may be sent when an exception leaves a ``with`` block, or when the
-program ends."""
+"""The number of seconds for which queued messages are still sent when an exception leaves the ``with`` block,
+or when the program ends."""
 
 
 class ClassicProducer:
     """The producer of Kafka 0.7 to 0.10, as the documents of these versions describe it.
 
-    With ``producer.type=sync``, ``send``
-    returns when the brokers have answered. With ``async``, it puts the messages into a queue; a thread sends
-    them in batches, and gives up what cannot be sent: it logs that, counts it in ``dropped_count``, and
-    calls ``CallbackHandler.on_dropped``.
+    With ``producer.type=sync``, ``send`` returns when the brokers have answered. With ``async``, it puts the
+    messages into a queue; a thread sends them in batches. The thread drops messages that cannot be sent: it
+    logs them, counts them in ``dropped_count``, and calls ``CallbackHandler.on_dropped``.
 
     An *event_handler* replaces the default one, which sends the batches to the brokers. The hooks of a
     *callback_handler* follow and change what an asynchronous producer sends. Several threads may share one
@@ -93,8 +92,8 @@ class ClassicProducer:
     ) -> Self:
         """Make a producer from *properties*, which have the names, defaults and rules of a *profile*.
 
-        A handler is passed here or named by the property ``callback.handler`` or ``event.handler``. Raises
-        ConfigurationError for wrong properties.
+        A handler may be passed as an argument, or named by the property ``callback.handler`` or
+        ``event.handler``. Raises ConfigurationError for wrong properties.
         """
         made = producer_properties(properties, profile)
         return cls(
@@ -105,7 +104,7 @@ class ClassicProducer:
 
     @property
     def dropped_count(self) -> int:
-        """The number of messages that were in the queue and were then given up. Each is in the log, too."""
+        """The number of messages that were in the queue and were then dropped. The drops are logged too."""
         return self._dropped.count
 
     def send(self, *messages: Any) -> None:
@@ -113,8 +112,9 @@ class ClassicProducer:
 
         A synchronous producer raises the error of its event handler, such as FailedToSendMessageError. An
         asynchronous producer only puts the messages into its queue, one after the other. While the queue is
-        full it waits as long as the properties say, and then raises QueueFullError; the messages before that
-        one are queued, and those after it are not tried.
+        full, the call waits as long as the properties say. If there is still no space for a message, the call
+        raises QueueFullError: the messages before this message are queued, and this message and the messages
+        after it are not.
 
         Raises TypeError for anything that is not a message, ProducerClosedError after ``close``
         (QueueClosedError in the profile 0.7, if the producer is asynchronous), and ForkError in the child of
@@ -129,11 +129,11 @@ class ClassicProducer:
         self._sending.send(messages)
 
     def close(self, timeout: float | None = None) -> None:
-        """Send what is queued, and end the thread and the connections. Further calls do nothing.
+        """Send the queued messages, then end the thread and close the connections. Further calls do nothing.
 
-        The event handler is closed after the last batch, and the callback handler after that. After
-        *timeout* seconds (None: after two minutes), the messages that are still queued are dropped, which is
-        logged, and KafkaTimeoutError is raised.
+        The event handler is closed after the last batch, and the callback handler after that. After *timeout*
+        seconds (None: after two minutes), the messages that are still queued are dropped, which is logged,
+        and KafkaTimeoutError is raised.
         """
         seconds = _CLOSE_TIMEOUT if timeout is None else argument_checks.seconds(timeout, "timeout")
         self._closed = True
@@ -198,7 +198,7 @@ def _one_of(kind: str, passed: Any, named: Any) -> Any:
 
 
 def _queue_items(messages: Sequence[Any], candidates: PartitionCandidates) -> list[QueueItem]:
-    """Return *messages* as items for the partitions that are chosen for them now."""
+    """Choose a partition for each of *messages*, and return them as items for these partitions."""
     for data in messages:
         if not isinstance(data, ProducerData):
             raise TypeError(f"send takes ProducerData in the profile 0.7, not {type(data).__name__}")
@@ -207,7 +207,7 @@ def _queue_items(messages: Sequence[Any], candidates: PartitionCandidates) -> li
 
 _producers: "weakref.WeakSet[ClassicProducer]" = weakref.WeakSet()
 _ending: "weakref.WeakSet[ProducerSendThread]" = weakref.WeakSet()
-"""The threads of the producers that users have dropped. A thread is in this set until it ends."""
+"""The send threads of producers that were garbage collected. A thread is in this set until it ends."""
 
 
 def _abandon_all() -> None:
@@ -218,9 +218,11 @@ def _abandon_all() -> None:
 
 
 def _close_all() -> None:
-    """Send the messages of producers that were not closed, or were dropped, at the end of the program.
+    """At the end of the program, send the messages of producers that were not closed, or were garbage
+    collected.
 
-    The warnings come last, because the first warning raises an exception if warnings are errors.
+    At last, warn of each producer that was left open. This comes last because a warning raises an exception
+    if Python treats warnings as errors.
     """
     left_open = {producer: repr(producer) for producer in list(_producers)}
     deadline = time.monotonic() + _UNWIND_TIMEOUT

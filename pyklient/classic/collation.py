@@ -14,14 +14,15 @@ from pyklient.topic_partition import TopicPartition
 __all__ = ["ByLeader", "Collator", "checked_partition"]
 
 ByLeader: TypeAlias = dict[int, dict[TopicPartition, list[KeyedMessage]]]
-"""The messages for each partition, by the id of the broker that leads the partition, or NO_LEADER."""
+"""The messages by leader and then by partition. The leader is the id of a broker, or NO_LEADER."""
 
 
 class Collator:
     """Chooses the partition of each message.
 
-    Messages with a key go where the partitioner says. Messages without a key all go to one partition of their
-    topic, chosen among the partitions that have a leader, until ``forget_choices``.
+    The partitioner chooses the partition of messages with a key. All messages of a topic without a key go to
+    one partition, which has a leader and is chosen at random. It stays the same until ``forget_choices`` is
+    called.
     """
 
     def __init__(self, partitioner: Partitioner, info: BrokerPartitionInfo) -> None:
@@ -31,14 +32,14 @@ class Collator:
         """The partition of messages without a key, by topic."""
 
     def forget_choices(self) -> None:
-        """Choose anew for the next messages without a key."""
+        """Choose a new partition for the next messages without a key."""
         self._chosen.clear()
 
     def collate(self, messages: Iterable[KeyedMessage]) -> ByLeader:
         """Return *messages* by leader and partition. The messages of a partition keep their order.
 
         Raises KafkaError if a topic is unknown or has no leader at all, or if the partitioner fails or
-        returns something else than a partition.
+        returns anything but the number of a partition.
         """
         groups: dict[TopicPartition, list[KeyedMessage]] = {}
         keyless: dict[str, list[KeyedMessage]] = {}
@@ -81,8 +82,8 @@ class Collator:
 def checked_partition(partitioner: Partitioner, topic: str, key: Any, count: int) -> int:
     """Return what *partitioner* chooses for *key* among *count* partitions.
 
-    Raises InvalidPartitionError, which names the partitioner, if it fails, or returns something else than a
-    number from 0 to *count* - 1.
+    Raises InvalidPartitionError, with the name of the partitioner, if the partitioner fails or returns
+    anything but a number from 0 to *count* - 1.
     """
     name = type(partitioner).__name__
     try:

@@ -26,15 +26,15 @@ log = logging.getLogger("pyklient.producer")
 
 _TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 _ERRORS_SHOWN = 3
-"""The number of different failures that the last error of a batch names."""
+"""The largest number of failures that the error for a batch names."""
 
 
 class DefaultEventHandler(EventHandler):
     """Encodes the messages of a batch, and sends one produce request to each leader, one after the other.
 
     Messages that are not confirmed are sent again, up to ``message.send.max.retries`` times. Before each
-    retry the handler waits for ``retry.backoff.ms``, and asks for the leaders again. A message whose request
-    got no answer may then be stored twice.
+    retry the handler waits for ``retry.backoff.ms``, and asks for the leaders again. If a request got no
+    answer, its messages may be stored twice because of that.
     """
 
     def __init__(
@@ -52,7 +52,8 @@ class DefaultEventHandler(EventHandler):
         self._collator = Collator(config.chosen_partitioner, self._info)
         self._refreshed_at: float | None = None
         self._topics: set[str] = set()
-        """The topics of the messages since the last refresh of the metadata by age."""
+        """The topics of the messages that were sent since the metadata was last refreshed because of its
+        age."""
         self._failures: dict[str, KafkaError] = {}
         """The failures of the last attempt, by topic or partition."""
         self._limits = BatchLimits()
@@ -62,8 +63,8 @@ class DefaultEventHandler(EventHandler):
         """Send *messages*. Raise FailedToSendMessageError if some of them are not confirmed after all
         retries.
 
-        If an encoder fails, a synchronous producer raises its error, and sends nothing. An asynchronous
-        producer logs the error and sends the other messages.
+        If an encoder fails, a synchronous producer raises the error of the encoder, and sends nothing. An
+        asynchronous producer logs the error and sends the other messages.
         """
         if self._callback_handler is not None:
             messages = before_sending(self._callback_handler, messages)
@@ -130,8 +131,9 @@ class DefaultEventHandler(EventHandler):
     def _send_to(self, leader: int, groups: dict[TopicPartition, list[KeyedMessage]]) -> list[KeyedMessage]:
         """Send *groups* to *leader*, and return the messages that have failed.
 
-        This takes one request, unless the messages of a partition are too many bytes for one. What follows a
-        failed part of a partition is not sent, and has failed too, so that the messages keep their order.
+        If the messages of a partition have too many bytes for one request, several requests are sent. If a
+        request fails, the messages of the partition after it are not sent and count as failed too, so that
+        the messages keep their order.
         """
         failed: list[KeyedMessage] = []
         while groups:

@@ -1,4 +1,4 @@
-"""What an asynchronous producer does with the messages that it has to give up."""
+"""Counts and logs the messages that an asynchronous producer has to drop."""
 
 import logging
 import threading
@@ -14,21 +14,23 @@ log = logging.getLogger("pyklient.producer")
 
 
 class DroppedItems:
-    """Counts the messages that an asynchronous producer has given up, logs them, and tells the callback
-    handler. Any thread may call ``add``."""
+    """Counts the messages that an asynchronous producer has dropped, logs them, and calls ``on_dropped`` of
+    the callback handler. Any thread may call ``add``."""
 
     def __init__(self, callback_handler: CallbackHandler | None) -> None:
         self._callback_handler = callback_handler
         self._counts: dict[int, int] = {}
-        """For each thread that gave up messages, how many. A thread changes only its own number."""
+        """The number of messages that each thread has dropped, by the identifier of the thread. A thread
+        changes only its own number."""
 
     @property
     def count(self) -> int:
-        """The number of messages that were given up so far."""
+        """The number of messages that were dropped so far."""
         return sum(list(self._counts.values()))
 
     def add(self, items: Sequence[Any], error: BaseException, reason: str) -> None:
-        """Give up *items* because of *error*. *reason* says what failed, and with what."""
+        """Drop *items* because of *error*. *reason* is a text for the log, which says what has failed and
+        with which error."""
         if not items:
             return
         thread = threading.get_ident()

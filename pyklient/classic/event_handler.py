@@ -1,4 +1,4 @@
-"""EventHandler: the base class of what a classic producer gives its batches of messages to."""
+"""EventHandler: the base class of objects that send the batches of a classic producer."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -28,11 +28,11 @@ class EventHandler(ABC):
         """
 
     def interrupt(self) -> None:
-        """Make a call of ``handle`` that is running in another thread fail soon, because ``close`` of the
-        producer has no time left. Does nothing by default."""
+        """Make a running call of ``handle`` fail soon. Called by another thread when the time-out of the
+        producer's ``close`` is over. Does nothing by default."""
         return
 
     def close(self) -> None:
-        """Give back what the handler has opened. Called once, after the last batch. Does nothing by
-        default."""
+        """Release the resources of the handler, such as connections. Called once, after the last batch. Does
+        nothing by default."""
         return

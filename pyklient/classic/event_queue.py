@@ -20,15 +20,15 @@ _Event = TypeVar("_Event")
 
 _NEVER: Final = float("inf")
 _GRACE: Final = 0.1
-"""The seconds for which a put without a time-out waits for a send thread that has been woken and has not run
-yet. Such a thread only waits for the GIL."""
+"""The number of seconds that ``put`` waits, even with a time-out of 0, if the send thread has been woken but
+has not run yet. Such a thread only waits for the GIL."""
 
 
 class EventQueue(Generic[_Event]):
     """A queue of at most *capacity* events.
 
-    *enqueue_timeout* is the number of seconds for which a put waits while the queue is full: 0 for none, None
-    for any time.
+    *enqueue_timeout* is the number of seconds for which a put waits while the queue is full. 0 means that it
+    does not wait, and None that it waits without a limit.
     """
 
     def __init__(self, capacity: int, enqueue_timeout: float | None) -> None:
@@ -39,7 +39,7 @@ class EventQueue(Generic[_Event]):
         self._lock = new_queue_lock()
         """Guards all attributes. It is never held while waiting."""
         self._closed: Callable[[], Exception] | None = None
-        """Set by ``close``: makes the error that a put raises."""
+        """A function that makes the error that a put raises after ``close``. None before ``close``."""
         self._drainer: int | None = None
         """The identifier of the send thread. Its puts do not wait, because no other thread makes space."""
         self._drainer_waits = False
@@ -71,9 +71,9 @@ class EventQueue(Generic[_Event]):
     def put(self, events: Sequence[_Event]) -> int:
         """Add *events* in order. Return how many were added.
 
-        Each event waits for space for at most the enqueue time-out. The events after the first one that does
-        not fit are not tried. Raises the error of ``close`` if the queue is closed, also while the call
-        waits.
+        Each event waits for space, at most as long as the enqueue time-out. If an event does not get space,
+        the events after it are not added either. Raises the error of ``close`` if the queue is closed, even
+        if it is closed while the call waits.
         """
         count = len(events)
         with self._lock:
@@ -140,7 +140,8 @@ class EventQueue(Generic[_Event]):
         self._waiting = []
 
     def _append(self, events: Sequence[_Event]) -> int:
-        """Append as many of *events* as there is space for. Return how many. The lock must be held."""
+        """Append *events* in order until the queue is full. Return how many were appended. The lock must be
+        held."""
         self.raise_if_closed()
         space = self._capacity - len(self._events)
         added = events if len(events) <= space else events[:space]
@@ -150,7 +151,8 @@ class EventQueue(Generic[_Event]):
         return len(added)
 
     def _wait_and_append(self, events: Sequence[_Event]) -> int:
-        """Wait for space for the first of *events*. Append as many as there is space for; return how many."""
+        """Wait for space for the first of *events*. Then append events until the queue is full; return how
+        many were appended."""
         timeout = self._enqueue_timeout
         if threading.get_ident() == self._drainer:
             timeout = 0.0

@@ -58,8 +58,8 @@ def java_hash(key: Any) -> int | None:
 
 
 def safe_abs(number: int) -> int:
-    """Return the absolute value of a number of 32 bits; 0 for the smallest number, which has none in 32
-    bits."""
+    """Return the absolute value of a number of 32 bits; 0 for the smallest number, whose absolute value needs
+    more bits."""
     return 0 if number == _INT_MIN else abs(number)
 
 

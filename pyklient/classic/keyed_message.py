@@ -1,4 +1,4 @@
-"""KeyedMessage: what a program of Kafka 0.8 to 0.10 gives to its producer."""
+"""KeyedMessage: a message as a program passes it to the producer of Kafka 0.8 to 0.10."""
 
 from typing import Any
 
@@ -8,9 +8,9 @@ __all__ = ["KeyedMessage"]
 class KeyedMessage:
     """A message for *topic*, with a key and a partition key, which may both be None.
 
-    The message and the key are stored, after the encoders have turned them into bytes. The partition key
-    only decides the partition; without one, the key decides it. Key and partition key are keyword arguments,
-    because Kafka's constructor has them before the message.
+    The message and the key are stored, after the encoders have turned them into bytes. The partition key only
+    decides the partition. Without a partition key, the key decides the partition. Key and partition key are
+    keyword arguments, because Kafka's constructor has them before the message.
     """
 
     __slots__ = ("key", "message", "part_key", "topic")

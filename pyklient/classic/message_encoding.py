@@ -44,7 +44,7 @@ class MessageEncoder:
         """Return *messages* with their values and keys as bytes, and the messages for which an encoder has
         failed, each with the error.
 
-        A message without a key that is bytes already is returned itself if the encoder is DefaultEncoder.
+        With DefaultEncoder, a message of bytes without a key is returned as the same object.
         """
         encoded: list[KeyedMessage] = []
         failed: list[tuple[KeyedMessage, Exception]] = []
@@ -67,7 +67,7 @@ class MessageEncoder:
 
 
 def _named(encoder: Encoder) -> Callable[[Any], bytes | None]:
-    """Return *encoder* as a function that also checks what the encoder returns."""
+    """Return a function that calls *encoder* and checks that the result is bytes or None."""
     encode = as_encoder(encoder, "serializer.class")
     assert encode is not None
     name = getattr(encoder, "__name__", type(encoder).__name__)

@@ -19,15 +19,15 @@ __all__ = ["MultiSendEventHandler"]
 log = logging.getLogger("pyklient.producer")
 
 _Groups: TypeAlias = dict[tuple[str, int], list[tuple[QueueItem, bytes | None]]]
-"""The items for each topic and partition, each with its bytes."""
+"""The items for each partition, by topic and partition. Each item is stored with its encoded bytes."""
 
 
 class MultiSendEventHandler(EventHandler):
     """Encodes the messages of a batch, and sends one produce request to each broker, one after the other.
 
-    The brokers and partitions were chosen before, by *candidates*. An asynchronous producer sends a request
-    that has failed up to ``num.retries`` times again, at once and to the same broker. A synchronous producer
-    sends it once.
+    The broker and the partition of each item were chosen before, by *candidates*. If a request fails, an
+    asynchronous producer sends it up to ``num.retries`` times again, at once and to the same broker. A
+    synchronous producer sends each request once.
     """
 
     def __init__(
@@ -45,7 +45,8 @@ class MultiSendEventHandler(EventHandler):
         self._candidates = candidates
 
     def handle(self, items: Sequence[QueueItem]) -> None:
-        """Send *items*. After a failure, the items of other brokers are sent nevertheless.
+        """Send *items*. If a request to one broker fails, the items for the other brokers are sent
+        nevertheless.
 
         A synchronous producer raises the first failure. An asynchronous producer raises
         FailedToSendMessageError with all items that were not sent; it logs the error of an encoder, and sends
@@ -95,9 +96,9 @@ class MultiSendEventHandler(EventHandler):
         return brokers
 
     def _send(self, broker_id: int, groups: _Groups) -> KafkaError | None:
-        """Send *groups* to a broker. Return the failure of the last attempt; None if all were sent.
+        """Send *groups* to a broker. Return the failure of the last attempt; None if all items were sent.
 
-        Partitions that a broker has answered without an error leave *groups*.
+        Removes the partitions for which the broker has returned no error from *groups*.
         """
         failure: KafkaError | None = None
         for _ in range(self._attempts):

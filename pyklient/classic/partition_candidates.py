@@ -19,7 +19,8 @@ __all__ = ["BrokerPartition", "PartitionCandidates"]
 
 
 class BrokerPartition(NamedTuple):
-    """A partition, and the broker that leads it. ANY_PARTITION if the broker chooses the partition."""
+    """A partition and the broker that leads it. The partition is ANY_PARTITION if the broker chooses a
+    partition."""
 
     broker_id: int
     partition: int
@@ -29,8 +30,8 @@ class PartitionCandidates:
     """Chooses a broker and a partition for each ProducerData, as the producer of Kafka 0.7 does.
 
     With ``zk.connect``, the candidates are all partitions of the topic that have a leader, sorted by broker
-    and partition; the partitioner chooses one of them for a key, and chance does without a key. With
-    ``broker.list``, chance chooses a broker of the list, and keys are ignored.
+    and partition; the partitioner chooses one of them for a key, and without a key one is chosen at random.
+    With ``broker.list``, a broker of the list is chosen at random, and keys are ignored.
     """
 
     def __init__(self, config: ClassicProducerConfig) -> None:
@@ -43,9 +44,9 @@ class PartitionCandidates:
         self._bootstrap.on_cluster_change(self._topics.clear)
 
     def queue_items(self, data: ProducerData) -> list[QueueItem]:
-        """Return the messages of *data* as items for the partition that is chosen for them.
+        """Choose a partition for the messages of *data*, and return them as items for this partition.
 
-        Raises InvalidPartitionError if the partitioner fails, or returns something else than the number of a
+        Raises InvalidPartitionError if the partitioner fails, or returns anything but the number of a
         candidate, and NoBrokersForPartitionError if there is no candidate.
         """
         chosen = self.choose(data.topic, data.key)

@@ -19,8 +19,8 @@ class Partitioner(Protocol):
 class DefaultPartitioner:
     """Chooses the partition of a key by its hash in Java, as ``kafka.producer.DefaultPartitioner`` does.
 
-    A key of None goes to a random partition. A key of bytes is hashed by its contents, so that
-    equal keys go to equal partitions, while the hash of a Java array differs from one array to the next.
+    A key of None goes to a random partition. A key of bytes is hashed by its contents, so that equal keys go
+    to the same partition. In Java, two arrays with the same contents have different hashes.
     """
 
     def partition(self, key: Any, partition_count: int, /) -> int:

@@ -26,32 +26,35 @@ class ClassicProducerConfig:
 
     profile: ProfileName = "0.8"
     metadata_broker_list: str | None = None
-    """Addresses as ``host:port,host:port``, from which the brokers are found; the profiles 0.8 and 0.10 need
-    them."""
+    """The addresses of some brokers, as ``host:port,host:port``. The producer asks these brokers for all
+    others. Required in the profiles 0.8 and 0.10."""
     producer_type: Literal["sync", "async"] = "sync"
     encoder: Encoder = field(default_factory=DefaultEncoder)
     key_encoder: Encoder | None = None
-    """The encoder of keys; None stands for the encoder of messages."""
+    """The encoder of keys. If it is None, the encoder of messages encodes keys too."""
     partitioner: Partitioner | None = None
-    """The partitioner of messages with a key; None stands for DefaultPartitioner."""
+    """The partitioner of messages with a key. If it is None, a DefaultPartitioner is used."""
     compression_codec: Literal["none", "gzip", "snappy", "lz4", "zstd"] = "none"
     compressed_topics: frozenset[str] = frozenset()
-    """The topics that are compressed, if there is a codec; an empty set stands for all topics."""
+    """The topics whose messages are compressed. An empty set stands for all topics. Without a codec, nothing
+    is compressed."""
     request_required_acks: int = 0
     request_timeout_ms: int = 10_000
     message_send_max_retries: int = 3
-    """The number of retries. ``num.retries`` in the profile 0.7, where the default is 0."""
+    """The number of times that failed messages are sent again. In the profile 0.7, the property is
+    ``num.retries``, and its default is 0."""
     retry_backoff_ms: int = 100
     topic_metadata_refresh_interval_ms: int = 600_000
     queue_buffering_max_ms: int = 5_000
-    """The time that messages wait for a full batch. ``queue.time`` in the profile 0.7."""
+    """The longest time that a message waits until its batch is full. In the profile 0.7, the property is
+    ``queue.time``."""
     queue_buffering_max_messages: int = 10_000
-    """The number of messages that fit into the queue. ``queue.size`` in the profile 0.7."""
+    """The number of messages that fit into the queue. In the profile 0.7, the property is ``queue.size``."""
     queue_enqueue_timeout_ms: int = -1
-    """The time that ``send`` waits while the queue is full: -1 stands for any time.
-    ``queue.enqueueTimeout.ms`` in the profile 0.7, where the default is 0."""
+    """The longest time that ``send`` waits while the queue is full; -1 means without a limit. In the profile
+    0.7, the property is ``queue.enqueueTimeout.ms``, and its default is 0."""
     batch_num_messages: int = 200
-    """The number of messages of a full batch. ``batch.size`` in the profile 0.7."""
+    """The number of messages in a full batch. In the profile 0.7, the property is ``batch.size``."""
     send_buffer_bytes: int = 102_400
     client_id: str = ""
 
@@ -60,17 +63,18 @@ class ClassicProducerConfig:
     zk_connect: str | None = None
     zk_session_timeout_ms: int = 6_000
     zk_connection_timeout_ms: int | None = None
-    """The longest wait for a connection to ZooKeeper; None stands for ``zk_session_timeout_ms``."""
+    """The longest wait for a connection to ZooKeeper. If it is None, ``zk_session_timeout_ms`` is the
+    limit."""
     zk_read_num_retries: int = 3
     connect_timeout_ms: int = 5_000
     socket_timeout_ms: int = 30_000
     reconnect_interval: int = 30_000
-    """The number of requests after which a connection is opened anew."""
+    """The number of requests after which a connection is replaced by a new one."""
     reconnect_time_interval_ms: int = 10_000_000
-    """The time after which a connection is opened anew; never, if it is negative."""
+    """The time after which a connection is replaced by a new one. A negative number means never."""
     max_message_size: int | None = None
-    """The largest message in bytes; None stands for no limit but the broker's. The default of the profile 0.7
-    is 1,000,000."""
+    """The largest size of a message in bytes. None means that only the broker has a limit. In the profile
+    0.7, the default is 1,000,000."""
     callback_handler_props: Mapping[str, str] = field(default_factory=dict)
     event_handler_props: Mapping[str, str] = field(default_factory=dict)
 

@@ -1,4 +1,4 @@
-"""ProducerData: what a program of Kafka 0.7 gives to its producer."""
+"""ProducerData: messages as a program passes them to the producer of Kafka 0.7."""
 
 from collections.abc import Sequence
 from typing import Any

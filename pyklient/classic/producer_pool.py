@@ -1,4 +1,4 @@
-"""The SyncProducers of a classic producer, one for each broker, and the metadata that brokers give."""
+"""The SyncProducers of a classic producer, one for each broker. They also ask the brokers for metadata."""
 
 import random
 from collections.abc import Iterable, Sequence
@@ -33,7 +33,8 @@ class ProducerPool:
         return producer
 
     def update(self, brokers: Iterable[Endpoint]) -> None:
-        """Know *brokers* from now on. A broker whose address has changed gets a new connection."""
+        """Add *brokers* to the known brokers. If the address of a broker has changed, it gets a new
+        connection."""
         for broker in brokers:
             before = self._producers.get(broker.node_id)
             if before is not None and before.endpoint == broker:
@@ -50,8 +51,8 @@ class ProducerPool:
         """Ask *servers* for the metadata of *topics*, one after the other in random order, until one of them
         answers.
 
-        Each is asked over a connection of its own, which is closed afterwards. Raises BrokerConnectionError
-        with all failures if none of them answers.
+        Each server is asked over a separate connection, which is closed afterwards. Raises
+        BrokerConnectionError with all failures if no server answers.
         """
         failures = []
         for server in random.sample(servers, len(servers)):

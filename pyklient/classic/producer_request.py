@@ -1,4 +1,4 @@
-"""What a SyncProducer sends to a broker, and what the broker answers for each partition."""
+"""The part of a produce request for one partition, and the broker's answer for this partition."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,7 +9,8 @@ __all__ = ["ProducerRequest", "ProducerResponseStatus"]
 
 
 class ProducerRequest(NamedTuple):
-    """Messages for one partition. Several of them make one produce request."""
+    """Messages for one partition. A SyncProducer sends one or several ProducerRequests in a single produce
+    request."""
 
     topic: str
     partition: int

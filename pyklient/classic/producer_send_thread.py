@@ -1,8 +1,9 @@
-"""The thread of an asynchronous classic producer: it makes batches of queued messages, and hands them out.
+"""The thread of an asynchronous classic producer. It makes batches of the queued messages, and passes them to
+the event handler.
 
-A batch is handed to the event handler when it is full, or when the queue is empty and the queue time has
-passed since the batch before. So while messages arrive all the time, a batch may wait longer than the queue
-time until it is full, as in Kafka.
+A batch is passed to the event handler when it is full. It is also passed on when the queue is empty, and the
+queue time has passed since the previous batch. So if messages arrive all the time, a batch may wait longer
+than the queue time until it is full, as in Kafka.
 """
 
 import logging
@@ -22,7 +23,8 @@ __all__ = ["ProducerSendThread"]
 log = logging.getLogger("pyklient.producer")
 
 _SHORTEST_QUEUE_TIME: Final = 0.001
-"""With a queue time of 0, the thread would look into an empty queue all the time."""
+"""The shortest queue time in seconds. With a queue time of 0, the thread would never pause while the queue is
+empty."""
 
 
 class ProducerSendThread:
@@ -68,8 +70,8 @@ class ProducerSendThread:
             ) from error
 
     def give_up(self, error: KafkaError) -> int:
-        """Drop the messages that are queued now, interrupt the event handler, and hand no more batches to it.
-        Return how many messages were queued."""
+        """Drop the messages that are queued now, interrupt the event handler, and pass no more batches to it.
+        Return the number of messages that were queued."""
         self._gave_up = error
         queued = list(self._queue.drain(self._queue.capacity))
         self._drop(queued, error)
@@ -84,7 +86,7 @@ class ProducerSendThread:
         return not self._thread.is_alive()
 
     def is_current(self) -> bool:
-        """Return True if this is the thread that calls."""
+        """Return True if the calling thread is this thread."""
         return self._thread.ident == threading.get_ident()
 
     def _run(self) -> None:
@@ -98,7 +100,8 @@ class ProducerSendThread:
                 self._close(self._callback_handler)
 
     def _make_batches(self) -> list[Any]:
-        """Hand out batches until the queue is closed and empty. Return the last batch, which is not full."""
+        """Pass batches to the event handler until the queue is closed and empty. Return the last batch, which
+        is not full."""
         one_at_a_time = self._callback_handler is not None
         batch: list[Any] = []
         last_send = time.monotonic()

@@ -5,14 +5,14 @@ from typing import Any
 __all__ = ["ANY_PARTITION", "QueueItem"]
 
 ANY_PARTITION = -1
-"""The partition of an item for which the broker chooses a partition, because ``broker.list`` names no
-partitions."""
+"""The number that stands for any partition, in an item for which the broker chooses the partition. With
+``broker.list``, the producer knows no partitions."""
 
 
 class QueueItem:
-    """A message of a 0.7 producer: its data before the encoder, its topic and its partition.
+    """A message of a 0.7 producer: its data before encoding, its topic and its partition.
 
-    ``broker_id`` is the broker that the partition was chosen for. The hooks of a CallbackHandler get and
+    ``broker_id`` is the id of the broker to which the message is sent. The hooks of a CallbackHandler get and
     return such items.
     """
 

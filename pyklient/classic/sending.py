@@ -31,7 +31,7 @@ __all__ = ["AsyncSending", "Sending", "SyncSending"]
 log = logging.getLogger("pyklient.producer")
 
 _GRACE: Final = 0.5
-"""The seconds for which ``finish`` waits for the send thread after it has told it to give up."""
+"""The number of seconds for which ``finish`` waits until a send thread that was told to give up has ended."""
 
 
 class Sending(ABC):
@@ -45,14 +45,14 @@ class Sending(ABC):
     def begin_close(self) -> ProducerSendThread | None:
         """Accept no more items. Return the thread that sends what is queued, if there is one.
 
-        This does not wait, and takes only locks that a finalizer may take.
+        This method does not wait, and takes only locks that a finalizer may take.
         """
 
     @abstractmethod
     def finish(self, deadline: float) -> None:
         """Wait until all accepted items are sent and the event handler is closed.
 
-        Raises KafkaTimeoutError if that has not happened at the time *deadline* (``time.monotonic``).
+        Raises KafkaTimeoutError if that has not happened when ``time.monotonic()`` reaches *deadline*.
         """
 
     @abstractmethod
@@ -66,7 +66,7 @@ class SyncSending(Sending):
     def __init__(self, handler: EventHandler) -> None:
         self._handler = handler
         self._turn = new_turn_lock()
-        """Held while the event handler runs."""
+        """The lock that a thread holds while it runs the event handler."""
         self._closed: Callable[[], KafkaError] | None = None
         self._handler_closed = False
 
@@ -83,7 +83,7 @@ class SyncSending(Sending):
             self._closed = _closed
 
     def finish(self, deadline: float) -> None:
-        """Close the event handler, after the call that is running."""
+        """Wait until no thread is sending, then close the event handler."""
         left = min(max(deadline - time.monotonic(), 0.0), threading.TIMEOUT_MAX)
         if not self._turn.acquire(timeout=left):
             raise KafkaTimeoutError(
@@ -131,8 +131,8 @@ class AsyncSending(Sending):
         self._thread.start()
 
     def send(self, items: Sequence[Any]) -> None:
-        """Put *items* into the queue, one after the other. Raises QueueFullError for the first that does not
-        fit; those before it stay in the queue, and those after it are not tried."""
+        """Put *items* into the queue, one after the other. Raises QueueFullError if an item does not fit: the
+        items before it stay in the queue, and the items after it are not added."""
         if self._callback_handler is None:
             added = self._queue.put(items)
         else:
@@ -146,9 +146,9 @@ class AsyncSending(Sending):
         return self._thread
 
     def finish(self, deadline: float) -> None:
-        """Wait for the send thread, which closes the handlers. At the *deadline*, drop what is queued.
+        """Wait for the send thread, which closes the handlers. At the *deadline*, drop the queued items.
 
-        In the send thread itself, which calls the handlers, this does not wait.
+        If a handler calls this method, it does not wait, because the send thread itself runs the handlers.
         """
         if self._thread.join(deadline - time.monotonic()):
             return
@@ -161,11 +161,12 @@ class AsyncSending(Sending):
         )
 
     def abandon(self) -> None:
-        """Make ``send`` raise ForkError. The parent process sends what is queued."""
+        """Make ``send`` raise ForkError. The parent process sends the queued items."""
         self._queue.abandon(_forked)
 
     def _put_with_hooks(self, items: Sequence[Any], hooks: CallbackHandler) -> int:
-        """Put *items* into the queue. Return the number of the first that does not fit."""
+        """Put *items* into the queue. Return how many fit, which is also the index of the first item that
+        does not fit."""
         for index, item in enumerate(items):
             self._queue.raise_if_closed()
             queued = hooks.before_enqueue(item)

@@ -29,11 +29,12 @@ from pyklient.topic_partition import TopicPartition
 __all__ = ["SyncProducer"]
 
 _NO_ID: Final = -2
-"""The broker id of a broker of which only the address is known."""
+"""The id that stands for an unknown broker id, if only the address of the broker is known."""
 
 
 class SyncProducer:
-    """Sends produce requests to the broker at *host* and *port*, which must lead their partitions.
+    """Sends produce requests to the broker at *host* and *port*, which must be the leader of their
+    partitions.
 
     Nothing is sent again: an error of the network ends the connection, and is raised. The next call opens the
     connection again. Several threads may use one SyncProducer; one request at a time is sent. *config* has
@@ -54,7 +55,8 @@ class SyncProducer:
         self._config = config if config is not None else ClassicProducerConfig(metadata_broker_list=where)
         self._connection = BrokerConnection(self._config, Endpoint(broker_id, host, port))
         self._led: dict[str, list[int]] = {}
-        """The partitions of a topic that the broker leads, where these have been asked for."""
+        """The partitions that the broker leads, by topic. Has only the topics for which they have been asked
+        for."""
         self._closed = False
 
     @property
@@ -89,8 +91,8 @@ class SyncProducer:
             raise
 
     def fetch_metadata(self, topics: Sequence[str]) -> MetadataResponse:
-        """Return what the broker knows about *topics* and about the brokers. The broker may create the
-        topics."""
+        """Ask the broker for the metadata of *topics* and of all brokers. The broker may create topics that
+        do not exist."""
         names = [MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics]
         response: MetadataResponse = self._connection.ask(
             MetadataRequest(topics=names, allow_auto_topic_creation=True)
@@ -142,7 +144,7 @@ class SyncProducer:
         return self._statuses(placed, response)
 
     def _by_partition(self, requests: Sequence[ProducerRequest]) -> dict[TopicPartition, ProducerRequest]:
-        """Return *requests* by their partitions, each of which is in the result once."""
+        """Return *requests* by partition. Several requests for the same partition become one."""
         placed: dict[TopicPartition, ProducerRequest] = {}
         for request in requests:
             topic, partition, messages, keys = request

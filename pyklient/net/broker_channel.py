@@ -1,4 +1,5 @@
-"""The network side of a client that uses one broker by its address: one connection, and the dialogues on it.
+"""The network side of a client that uses only one broker, which is given by its address: one connection, and
+the dialogues that run on it.
 
 Kafka's old clients call this part BlockingChannel. Unlike a NetworkClient, it follows no leader and asks no
 other broker. If the connection fails while a request waits for its response, the request is sent once more,

@@ -1,4 +1,4 @@
-"""The base class of clients without threads of their own: how they are closed, and what else they have in
+"""The base class of clients without threads of their own. It closes them, and holds what else they have in
 common."""
 
 import warnings

@@ -1,4 +1,4 @@
-"""What happens to clients in a child process after a fork: their sockets are closed without a message to the
+"""Makes clients unusable in a child process after a fork. Their sockets are closed without a message to the
 brokers, and each use of them raises ForkError."""
 
 import os

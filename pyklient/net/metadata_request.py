@@ -1,4 +1,5 @@
-"""Asks one broker for the metadata of the cluster, without creating topics on brokers of any release."""
+"""Asks one broker for the metadata of the cluster. No broker of any release creates topics because of this,
+unless the caller allows it."""
 
 import time
 from collections.abc import Collection

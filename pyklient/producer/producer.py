@@ -118,11 +118,12 @@ class Producer:
         callback_handler: "CallbackHandler | None" = None,
         event_handler: "EventHandler | None" = None,
     ) -> "Self | ClassicProducer":
-        """Make a producer from *properties* of Kafka's: of Java's producer, or with a *profile* of Scala's.
+        """Make a producer from properties of Kafka's Java producer, or of its Scala producer if *profile* is
+        given.
 
         With a profile, the properties have the names, defaults and rules of that version of Kafka, and the
-        result is a ClassicProducer. Only that has handlers; a handler may also be named by the properties
-        ``callback.handler`` and ``event.handler``. Raises ConfigurationError for wrong properties.
+        result is a ClassicProducer. Only a ClassicProducer has handlers; a handler may also be named by the
+        properties ``callback.handler`` and ``event.handler``. Raises ConfigurationError for wrong properties.
         """
         if profile is None:
             if callback_handler is not None or event_handler is not None:

@@ -1,4 +1,5 @@
-"""The classes that properties name: ``module:name`` in Python, or a class of Kafka that pyklient has too."""
+"""Loads the classes that properties name: ``module:name`` in Python, or a class of Kafka that pyklient has
+too."""
 
 import importlib
 import inspect

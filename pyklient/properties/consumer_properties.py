@@ -18,8 +18,8 @@ _LOWEST: Final = -(2**31)
 def consumer_options(properties: Mapping[str, object], profile: str | None) -> dict[str, Any]:
     """Return the options of ConsumerConnector that follow from *properties*.
 
-    With a *profile*, the keys are those of Scala's consumer of that version, and the group is coordinated by
-    ZooKeeper. Without one, they are those of today's consumer in Java.
+    With a *profile*, the keys are those of Scala's consumer in that version of Kafka, and the group is
+    coordinated through ZooKeeper. If *profile* is None, the keys are those of today's consumer in Java.
     """
     if profile is None:
         return dotted_names.from_properties(ConsumerConfig, properties)
@@ -232,11 +232,11 @@ _IN_0_7: Final[Mapping[str, tuple[str, Any]]] = {
     "rebalance.backoff.ms": ("rebalance.backoff.ms", None),
     "consumer.timeout.ms": ("consumer.timeout.ms", -1),
 }
-"""The key and the default that properties of 0.8 have in 0.7."""
+"""The key and the default that each property has in Kafka 0.7, by its key in Kafka 0.8."""
 
 
 def _in_0_7(new: Property) -> Property:
-    """Return the property of 0.7 that means the same as *new* of 0.8."""
+    """Return the property of Kafka 0.7 that corresponds to *new*, a property of Kafka 0.8."""
     key, default = _IN_0_7[new.key]
     spellings = [each for each in (new.key, *new.also) if each != key]
     source = None if new.default_from is None else _IN_0_7[new.default_from][0]

@@ -28,25 +28,27 @@ _CLASSES: Final = {
     "callback.handler": "callback_handler",
     "event.handler": "event_handler",
 }
-"""The properties that name classes, and what the producer gets made of them."""
+"""The properties that name classes, each with the name of the field that gets the object."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProducerProperties:
-    """What a classic producer is made from."""
+    """The options and objects from which a classic producer is made."""
 
     options: Mapping[str, Any]
     """The fields of ClassicProducerConfig."""
     callback_handler: Any = None
-    """The object that ``callback.handler`` names. None if nothing names one."""
+    """The object that the property ``callback.handler`` names. None if the property is not set."""
     event_handler: Any = None
-    """The object that ``event.handler`` names. None if nothing names one, or the default of Kafka."""
+    """The object that the property ``event.handler`` names. None if the property is not set, or names Kafka's
+    default class."""
 
 
 def producer_properties(properties: Mapping[str, object], profile: str) -> ProducerProperties:
-    """Return what the classic producer of *profile* is made from: *properties* and the defaults.
+    """Return the options and objects of the classic producer in *profile*, from *properties* and the
+    defaults.
 
-    Classes that properties name are loaded and instantiated.
+    The classes that properties name are loaded and instantiated.
     """
     chosen = choose(PRODUCER_PROFILES, profile)
     given = chosen.read(properties)

@@ -14,38 +14,41 @@ __all__ = ["Given", "Profile", "ProfileName", "Property", "choose"]
 log = logging.getLogger("pyklient")
 
 ProfileName: TypeAlias = Literal["0.7", "0.8", "0.10"]
-"""The version of Kafka whose properties a client is made from."""
+"""The version of Kafka that gives the properties of a client their names, defaults and rules."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Property:
-    """One key of a profile: its default, the values that it accepts, and what it does in pyklient."""
+    """A property in a profile: its key, its default, the values that it accepts, and its effect in
+    pyklient."""
 
     key: str
     default: Any = None
     parse: Parse = text
     option: str | None = None
-    """The option of pyklient that gets the value. None if ``effect`` says what the value does instead."""
+    """The option of pyklient that gets the value. None if no option does; ``effect`` then describes the
+    effect of the value."""
     to_option: Callable[[Any], Any] = field(default=lambda value: value)
-    """Turns the value into that of ``option``."""
+    """A function that converts the value of the property into the value of ``option``."""
     effect: str = ""
-    """What the property does in pyklient, where its option does not tell that."""
+    """A description of what the property does in pyklient, if that is not clear from ``option``."""
     also: Sequence[str] = ()
     """The spellings of the key in other versions of Kafka."""
     default_from: str | None = None
-    """The key of the property from whose value the default of this one is made."""
+    """The key of another property, whose value determines the default of this property."""
     make_default: Callable[[Any], Any] = field(default=lambda value: value)
-    """Makes the default from the value of ``default_from``."""
+    """A function that makes the default from the value of the property ``default_from``."""
     required: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The values of all properties of a profile, and the spellings under which some of them were given."""
+    """The values of all properties of a profile, and the keys under which the program has given them."""
 
     values: Mapping[str, Any]
     spellings: Mapping[str, str]
-    """The key as the program has written it, for each key of the profile that was given."""
+    """The key as the program has written it, by the key in the profile. Has only the properties that were
+    given."""
 
     def __getitem__(self, key: str) -> Any:
         return self.values[key]
@@ -54,7 +57,7 @@ class Given:
         return key in self.spellings
 
     def shown(self, key: str) -> str:
-        """Return ``key=value`` for a message, with the spelling that the program has used."""
+        """Return ``key=value`` for a message, with *key* as the program has written it."""
         return f"{self.spellings.get(key, key)}={self.values[key]}"
 
 
@@ -71,15 +74,16 @@ class Profile:
     """The name of the client, for messages."""
     properties: Sequence[Property]
     without_effect: Mapping[str, str]
-    """Keys that are errors, each with what replaced it."""
+    """Keys that raise an error, each with a text that says what has replaced it."""
     rules: Sequence[Rule] = ()
 
     def read(self, properties: Mapping[str, object]) -> Given:
         """Return the values of all properties: those in *properties*, checked, and the defaults.
 
         Unknown keys are logged as warnings, except those that begin with ``external``. Raises
-        ConfigurationError for a value that is not accepted, a key that something else has replaced, a
-        property that is given under two keys or is missing, and properties that contradict each other.
+        ConfigurationError if a value is not accepted, if a key has been replaced by something else, if a
+        property is given under two keys, if a required property is missing, or if properties contradict each
+        other.
         """
         spellings = self._spellings(properties)
         values: dict[str, Any] = {}
@@ -100,7 +104,8 @@ class Profile:
         return given
 
     def options(self, given: Given) -> dict[str, Any]:
-        """Return the options of pyklient that follow from *given*, one for each property that names one."""
+        """Return the options of pyklient that follow from *given*: one for each property that sets an
+        option."""
         return {
             each.option: each.to_option(given[each.key])
             for each in self.properties
@@ -108,7 +113,8 @@ class Profile:
         }
 
     def _spellings(self, properties: Mapping[str, object]) -> dict[str, str]:
-        """Return the key in *properties* of each property of this profile that is given."""
+        """Return the key under which *properties* has each property of this profile. Properties that are not
+        given are missing in the result."""
         keys = {spelling: each.key for each in self.properties for spelling in (each.key, *each.also)}
         found: dict[str, str] = {}
         for written in properties:
@@ -139,12 +145,12 @@ class Profile:
 
 
 _EXEMPT: Final = "external"
-"""The beginning of keys that belong to the program's own code, such as a partitioner: they are never
-reported."""
+"""The beginning of keys that belong to the program's own code, such as a partitioner. No warning names such a
+key."""
 
 
 def choose(profiles: Mapping[ProfileName, Profile], name: str) -> Profile:
-    """Return the profile *name* of *profiles*. Raises ConfigurationError if there is none."""
+    """Return the profile *name* of *profiles*. Raises ConfigurationError if there is no such profile."""
     for each in profiles.values():
         if each.name == name:
             return each

@@ -1,7 +1,7 @@
 """The properties of the simple consumer, which is bound to one broker, in each profile.
 
-Kafka's simple consumers had no properties but arguments of a constructor. The keys and defaults are those of
-the high-level consumer of the same version.
+The constructor of Kafka's simple consumers has arguments instead of properties. The keys and defaults here
+are those of the high-level consumer in the same version of Kafka.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,8 +17,8 @@ __all__ = ["SIMPLE_CONSUMER_PROFILES", "simple_consumer_options"]
 def simple_consumer_options(properties: Mapping[str, object], profile: str | None) -> dict[str, Any]:
     """Return the options of SimpleConsumer that follow from *properties*.
 
-    With a *profile*, the result has ``host`` and ``port`` too, and is for a BrokerConsumer. Without one, the
-    properties are those of today's clients in Java.
+    With a *profile*, the options are for a BrokerConsumer, and include ``host`` and ``port``. If *profile* is
+    None, the properties are those of today's clients in Java.
     """
     if profile is None:
         return dotted_names.from_properties(AdminConfig, properties)

@@ -1,7 +1,8 @@
 """Turns the values of properties, which are text in a file, into numbers, booleans and checked text.
 
-Each function returns one that takes the key and the value of a property. The inner function raises
-ConfigurationError, with the key, if it does not accept the value.
+A parser takes the key and the value of a property, and returns the value as its type. It raises
+ConfigurationError, with the key, if it does not accept the value. The functions of this module are parsers,
+or return a parser.
 """
 
 import re
@@ -51,7 +52,8 @@ def text(key: str, value: object) -> str:
 
 
 def boolean(key: str, value: object) -> bool:
-    """Return whether *value* is ``true``. Only ``true`` and ``false`` are booleans, and Python's own."""
+    """Return True if *value* is ``true``, and False if it is ``false``. A bool is returned as it is. Any
+    other value is an error."""
     if isinstance(value, bool):
         return value
     if value not in ("true", "false"):
@@ -79,7 +81,8 @@ ANY_NUMBER: Final = whole(-INT32_MAX - 1)
 
 
 def one_of(*choices: str, fold: bool = False) -> Parse:
-    """Return a function that accepts one of *choices*; in any case of the letters if *fold* is true."""
+    """Return a function that accepts one of *choices*. If *fold* is true, upper and lower case are the
+    same."""
 
     def parse(key: str, value: object) -> str:
         found = value.lower() if fold and isinstance(value, str) else value
@@ -91,7 +94,7 @@ def one_of(*choices: str, fold: bool = False) -> Parse:
 
 
 def name_characters(key: str, value: object) -> str:
-    """Return *value*, which may have only the characters that names have in Kafka."""
+    """Return *value*, which may contain only characters that Kafka allows in names."""
     found = text(key, value)
     if (wrong := _NOT_IN_NAMES.search(found)) is not None:
         raise ConfigurationError(
@@ -106,8 +109,8 @@ def anything(key: str, value: object) -> object:
 
 
 def codec(*names: str) -> Parse:
-    """Return a function that accepts the name of a compression codec of *names*, or its number, and returns
-    the name."""
+    """Return a function that accepts the name or the number of one of the compression codecs *names*, and
+    returns its name."""
 
     def parse(key: str, value: object) -> str:
         written = str(value).lower()
@@ -128,7 +131,8 @@ def topic_list(key: str, value: object) -> frozenset[str]:
 
 
 def name_value_pairs(key: str, value: object) -> dict[str, str]:
-    """Return the pairs in *value*, such as ``a=1,b=2``. A dictionary is returned as it is."""
+    """Return the pairs in *value*, such as ``a=1,b=2``, as a dictionary. A dictionary is returned as it
+    is."""
     if isinstance(value, dict):
         return value
     pairs = [each.split("=") for each in _parts(text(key, value))]
@@ -138,7 +142,7 @@ def name_value_pairs(key: str, value: object) -> dict[str, str]:
 
 
 def static_brokers(key: str, value: object) -> tuple[StaticBroker, ...]:
-    """Return the brokers in *value*, such as ``0:one:9092,1:two:9092``, which have ids."""
+    """Return the brokers in *value*: a list of ``id:host:port``, such as ``0:one:9092,1:two:9092``."""
     found = []
     for each in _parts(text(key, value)):
         number, _, address = each.partition(":")

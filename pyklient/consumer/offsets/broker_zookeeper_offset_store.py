@@ -59,10 +59,11 @@ class BrokerZooKeeperOffsetStore:
         *,
         once: bool = False,
     ) -> Rejections:
-        """Write *positions*. Return those that the broker has rejected.
+        """Write *positions*. Return the positions that the broker has rejected.
 
         ZooKeeper does not know which member owns the partitions, so *identity* is not used. Raises
-        KafkaTimeoutError after *timeout* seconds, and the first failure if *once*.
+        KafkaTimeoutError after *timeout* seconds. If *once* is true, the first failure is raised instead of a
+        second attempt.
         """
         rejections: dict[TopicPartition, Rejection] = {}
         left = dict(positions)

@@ -1,5 +1,5 @@
-"""The request OffsetCommit of a consumer, what its response says, and the error for offsets that no ZooKeeper
-can keep."""
+"""Makes the OffsetCommit requests of a consumer, and reads their responses. Also makes the error for a broker
+that cannot keep offsets in ZooKeeper."""
 
 from collections.abc import Mapping
 
@@ -20,7 +20,7 @@ def commit_request(
     retention_ms: int | None = None,
 ) -> OffsetCommitRequest:
     """Return the request that commits *positions* as the member with *identity*. The broker keeps them for
-    *retention_ms*, or as long as its own settings say if that is None."""
+    *retention_ms*. If *retention_ms* is None, the broker's settings decide how long it keeps them."""
     topics: dict[str, list[OffsetCommitRequest.OffsetCommitRequestTopic.OffsetCommitRequestPartition]] = {}
     for (topic, partition), position in positions.items():
         topics.setdefault(topic, []).append(

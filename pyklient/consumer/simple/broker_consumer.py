@@ -58,9 +58,9 @@ class BrokerConsumer(ClosableClient[BrokerChannel]):
         """Send one fetch request, for one partition or for several, and return the messages.
 
         The error of a partition is in the result, and is raised when the messages of this partition are
-        iterated. One such error is MessageTooLargeError: a broker before Kafka 0.10.1 has cut off the first
-        message, because it is larger than the bytes asked for. Only failures of the whole request are raised
-        here.
+        iterated. For example, the error is a MessageTooLargeError if a broker before Kafka 0.10.1 has cut off
+        the first message, because the message is larger than the requested number of bytes. Only failures of
+        the whole request are raised here.
         """
         if isinstance(request, PartitionFetch):
             return self._fetch(SimpleFetchRequest((request,))).message_set(*request.where)
@@ -97,7 +97,7 @@ class BrokerConsumer(ClosableClient[BrokerChannel]):
 
     def earliest_or_latest_offset(self, topic: str, partition: int, timestamp_ms: int) -> int:
         """Return the first offset of a partition if *timestamp_ms* is EARLIEST, or the offset that the next
-        message will get if it is LATEST. Raises BrokerError."""
+        message will get if *timestamp_ms* is LATEST. Raises BrokerError."""
         which = argument_checks.whole(timestamp_ms, "timestamp_ms", -INT64_MAX, INT64_MAX)
         return self._play(offsets_before.earliest_or_latest(_where(topic, partition), which))
 
@@ -109,9 +109,10 @@ class BrokerConsumer(ClosableClient[BrokerChannel]):
     ) -> None:
         """Commit *positions* for a group that has no members.
 
-        With ``kafka``, this broker must be the group coordinator, which :meth:`find_coordinator` names. With
-        ``zookeeper``, any broker writes them to ZooKeeper (version 0 of the request; Kafka 0.8.1 to 3.9).
-        Raises CommitError, whose ``partitions`` has the error of each partition that was not committed.
+        If *offsets_storage* is ``kafka``, this broker must be the group coordinator, which
+        :meth:`find_coordinator` names. If it is ``zookeeper``, any broker of Kafka 0.8.1 to 3.9 writes the
+        positions to ZooKeeper (version 0 of the request). Raises CommitError, whose ``partitions`` has the
+        error of each partition that was not committed.
         """
         committed = argument_checks.positions(positions, "positions")
         storage = _storage(offsets_storage)
@@ -122,8 +123,9 @@ class BrokerConsumer(ClosableClient[BrokerChannel]):
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """Return the committed offset of each of *partitions*, or None for a partition without one.
 
-        With ``kafka``, this broker must be the group coordinator. With ``zookeeper``, any broker reads them
-        from ZooKeeper (version 0 of the request; Kafka 0.8.1 to 3.9). Raises BrokerError.
+        If *offsets_storage* is ``kafka``, this broker must be the group coordinator. If it is ``zookeeper``,
+        any broker of Kafka 0.8.1 to 3.9 reads the offsets from ZooKeeper (version 0 of the request). Raises
+        BrokerError.
         """
         wanted = argument_checks.partitions(partitions, "partitions")
         storage = _storage(offsets_storage)
@@ -132,16 +134,16 @@ class BrokerConsumer(ClosableClient[BrokerChannel]):
     def find_coordinator(self, group_id: str) -> Node:
         """Return the group coordinator of a group: ``id``, ``host`` and ``port``.
 
-        Raises BrokerError COORDINATOR_NOT_AVAILABLE, which is retriable, if a broker is only now creating the
-        topic for committed offsets.
+        Raises the retriable BrokerError COORDINATOR_NOT_AVAILABLE while a broker creates the topic for
+        committed offsets.
         """
         return self._play(broker_group_offsets.find_coordinator(_group(group_id)))
 
     def topic_metadata(self, topics: Collection[str] | None = None) -> Metadata:
         """Return the brokers and *topics*, or all topics, as this broker knows them. No topic is created.
 
-        ``leader(TopicPartition)`` of the result is the leader of a partition, to connect to. ``topics`` has
-        the partitions and the error code of each topic.
+        The method ``leader`` of the result returns the leader of a partition, to which a program may then
+        connect. The attribute ``topics`` has the partitions and the error code of each topic.
         """
         names = None if topics is None else argument_checks.names(topics, "topics")
         return self._play(_metadata(names))

@@ -48,7 +48,7 @@ class SimpleFetchResponse:
             ) from None
 
     def error_code(self, topic: str, partition: int) -> int:
-        """Return the broker's error code for a partition; 0 if there was no error."""
+        """Return the broker's error code for a partition; 0 means no error."""
         return self.message_set(topic, partition).error_code
 
     def high_watermark(self, topic: str, partition: int) -> int:
@@ -83,8 +83,9 @@ def multifetch(fetches: Sequence[PartitionFetch]) -> Dialogue[list[Fetched]]:
 
 
 def _requests(fetches: Sequence[PartitionFetch]) -> list[list[int]]:
-    """Return the indexes of the fetches of each request: the second fetch of a partition is in the second
-    request, and so on."""
+    """Divide *fetches* among requests, and return the indexes of each request's fetches. The first fetch of
+    every partition is in the first request, the second fetch of a partition is in the second request, and so
+    on."""
     requests: list[list[int]] = []
     seen: dict[TopicPartition, int] = {}
     for number, each in enumerate(fetches):

@@ -25,7 +25,7 @@ from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 __all__ = ["Storage", "commit_offsets", "fetch_offsets", "find_coordinator"]
 
 Storage: TypeAlias = Literal["kafka", "zookeeper"]
-"""Where a broker keeps committed offsets. It follows from the version of the request."""
+"""The place in which a broker keeps committed offsets. The version of the request determines it."""
 
 
 class _Versions(NamedTuple):
@@ -83,8 +83,8 @@ def fetch_offsets(
 
 
 def find_coordinator(group_id: str) -> Dialogue[Node]:
-    """Return the group coordinator of a group: its node id and its address. Raises BrokerError, which is
-    retriable while there is no group coordinator yet."""
+    """Return the node id and the address of the coordinator of a group. Raises BrokerError. The error is
+    retriable as long as the group has no coordinator yet."""
     request = FindCoordinatorRequest(key=group_id)
     response: FindCoordinatorResponse = yield Ask(ANY, request, max_version=_ONE_KEY)
     if response.error_code:

@@ -1,4 +1,5 @@
-"""What a program asks a SimpleConsumer to fetch: fetches of single partitions, and requests with several."""
+"""The requests that a program passes to a SimpleConsumer: fetches of one partition, and requests with several
+fetches."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ FETCH_VERSION: Final = 12
 """The newest version of Fetch that names topics by name. Later versions have topic ids only."""
 
 MOST_FETCHES: Final = 32_767
-"""The largest number of fetches in one call, which is that of Kafka 0.7."""
+"""The largest number of fetches in one call. Kafka 0.7 has the same limit."""
 
 _MAX_BYTES: Final = 1_048_576
 
@@ -66,9 +67,9 @@ class SimpleFetchRequest:
     """A request for messages of several partitions of one broker. Kafka's SimpleConsumer calls it
     FetchRequest.
 
-    The broker answers when it has *min_bytes* bytes, or after *max_wait_ms*. It returns about *max_bytes* in
-    all; brokers before Kafka 0.10.1 have no such limit. *client_id* is what the broker shows in its logs;
-    None means the client id of the consumer. Each partition may be named once.
+    The broker answers when it has *min_bytes* bytes, or after *max_wait_ms*. The whole response has about
+    *max_bytes* at most; brokers before Kafka 0.10.1 ignore this limit. *client_id* is the name of the client
+    in the broker's logs; None means the client id of the consumer. No partition may be named twice.
     """
 
     fetches: tuple[PartitionFetch, ...]
@@ -123,7 +124,8 @@ class FetchRequestBuilder:
         return self
 
     def client_id(self, client_id: str) -> Self:
-        """Set what the broker shows in its logs. Without this, it shows the client id of the consumer."""
+        """Set the name of the client in the broker's logs. By default, it is the client id of the
+        consumer."""
         self._client_id = argument_checks.text(client_id, "client_id")
         return self
 
@@ -133,19 +135,19 @@ class FetchRequestBuilder:
         return self
 
     def min_bytes(self, min_bytes: int) -> Self:
-        """Set for how many bytes the broker waits. The default is 0."""
+        """Set the number of bytes for which the broker waits. The default is 0."""
         self._min_bytes = argument_checks.whole(min_bytes, "min_bytes")
         return self
 
     def max_bytes(self, max_bytes: int) -> Self:
-        """Limit the bytes of the whole response. Brokers before Kafka 0.10.1 ignore this."""
+        """Limit the bytes of the whole response. Brokers before Kafka 0.10.1 ignore this limit."""
         self._max_bytes = argument_checks.whole(max_bytes, "max_bytes", low=1)
         return self
 
     def build(self) -> SimpleFetchRequest:
         """Return the request, and remove the added fetches from the builder. The other settings remain.
 
-        Raises ConfigurationError if no fetch was added since the last call.
+        Raises ConfigurationError if no fetch was added since the last call of ``build``.
         """
         if not self._fetches:
             raise ConfigurationError("the builder has no fetch; call add_fetch() before build()")
@@ -159,8 +161,8 @@ class FetchRequestBuilder:
 def wire_request(
     fetches: Iterable[PartitionFetch], max_wait_ms: int = 0, min_bytes: int = 0, max_bytes: int = INT32_MAX
 ) -> FetchRequest:
-    """Return the message of Kafka's protocol that fetches *fetches*, in their order: a broker since Kafka
-    0.10.1 fills its response in the order of the request."""
+    """Return *fetches* as a request of Kafka's protocol, in the same order. Since Kafka 0.10.1, a broker
+    fills its response in the order of the request."""
     topics: list[FetchRequest.FetchTopic] = []
     for each in fetches:
         if not topics or topics[-1].topic != each.topic:

@@ -30,9 +30,9 @@ class Fetched:
     """The messages that one fetch has returned from one partition.
 
     ``next_offset`` is the offset to fetch next, after gaps and control records. ``high_watermark`` is the
-    offset after the last message that all in-sync replicas have. In the result of ``multifetch``, and in
-    everything that a consumer of one broker fetches, a partition that failed has an ``error``, and iterating
-    over its Fetched raises that error. ``error_code`` is the error code of the broker, or 0.
+    offset after the last message that all in-sync replicas have. If the fetch failed, iterating over the
+    Fetched raises its ``error``. Only ``multifetch`` and a BrokerConsumer return such a Fetched;
+    ``SimpleConsumer.fetch`` raises the error itself. ``error_code`` is the error code of the broker, or 0.
     """
 
     messages: list[Message] = field(default_factory=list)

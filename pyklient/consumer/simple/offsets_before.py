@@ -13,7 +13,7 @@ from pyklient.topic_partition import TopicPartition
 __all__ = ["earliest_or_latest", "offsets_before", "offsets_before_at_broker"]
 
 _SINGLE_OFFSETS = 1
-"""The first version of ListOffsets that returns one offset for each partition, and not several."""
+"""The first version of ListOffsets that returns a single offset for each partition."""
 
 
 def offsets_before_at_broker(where: TopicPartition, timestamp_ms: int, most: int) -> Dialogue[list[int]]:
@@ -27,8 +27,8 @@ def offsets_before(
 ) -> Dialogue[list[int]]:
     """Return up to *most* offsets of a partition before *timestamp_ms* from the broker *node_id*.
 
-    If the broker returns only single offsets, *look_up* returns the offset at a time, or at EARLIEST or
-    LATEST.
+    If the broker returns only a single offset per request, the result is computed with *look_up*, which looks
+    up the offset at a time, or at EARLIEST or LATEST.
     """
     try:
         response: ListOffsetsResponse = yield Ask(
@@ -42,8 +42,8 @@ def offsets_before(
 
 
 def earliest_or_latest(where: TopicPartition, which: int) -> Dialogue[int]:
-    """Return the first offset of a partition if *which* is EARLIEST, or its end if *which* is LATEST. Raises
-    BrokerError."""
+    """Return the first offset of a partition if *which* is EARLIEST, or the end of its log if *which* is
+    LATEST. Raises BrokerError."""
     if which not in (EARLIEST, LATEST):
         raise ConfigurationError(
             f"timestamp_ms={which} is neither EARLIEST ({EARLIEST}) nor LATEST ({LATEST}); "

@@ -1,4 +1,4 @@
-"""SimpleConsumer: it fetches from partitions that the caller chooses, one fetch at a time, without groups or
+"""SimpleConsumer: fetches from partitions that the caller chooses, one fetch at a time, without groups or
 threads."""
 
 from collections.abc import Mapping, Sequence
@@ -30,8 +30,8 @@ _TRIES = 3
 
 
 class SimpleConsumer(ThreadlessClient):
-    """A client that fetches from offsets that the caller keeps. It finds the leader of each partition by
-    itself.
+    """A client that fetches messages from the offsets that each call names; it stores no position. It finds
+    the leader of each partition by itself.
 
     Several threads may use it at the same time. Each call takes at most ``default_api_timeout_ms`` and raises
     KafkaTimeoutError after that. A wrong argument raises TypeError or ConfigurationError before a request is
@@ -79,7 +79,7 @@ class SimpleConsumer(ThreadlessClient):
     def fetch(self, topic: str, partition: int, offset: int, max_bytes: int = 1_048_576) -> Fetched:
         """Return the messages of a partition from *offset* on, up to about *max_bytes*.
 
-        At the end of the log, return no message, without waiting. Raises OffsetOutOfRangeError,
+        At the end of the log, returns at once, without messages. Raises OffsetOutOfRangeError,
         CorruptRecordError, BrokerError, and MessageTooLargeError if a message is larger than *max_bytes*
         (only with brokers before 0.10.1; later brokers return one message then).
         """
@@ -94,8 +94,8 @@ class SimpleConsumer(ThreadlessClient):
     ) -> dict[TopicPartition, Fetched]:
         """Return the results of :meth:`fetch` for several partitions, in the order of *positions*.
 
-        *max_bytes* holds for each partition. The error of a partition is in its own ``Fetched.error``. Only
-        errors that concern all partitions are raised.
+        *max_bytes* limits each partition separately. The error of a partition is in its own
+        ``Fetched.error``. Only errors that concern all partitions are raised.
         """
         given = argument_checks.mapping(positions, "positions", "{TopicPartition('clicks', 0): 17}")
         wanted = {argument_checks.partition(each, "positions"): offset for each, offset in given.items()}
