@@ -4,6 +4,8 @@ import pytest
 
 from pyklient.classic.java_hashes import array_hash, java_hash, safe_abs, string_hash
 from pyklient.classic.partitioners import ByteArrayPartitioner, DefaultPartitioner
+from tests.oracles.process import Oracle
+from tests.run.seed import dice
 
 INT_MIN = -(2**31)
 
@@ -44,3 +46,23 @@ def test_a_key_that_java_cannot_hash_is_named() -> None:
         DefaultPartitioner().partition(["a"], 3)
     with pytest.raises(TypeError, match=r"ByteArrayPartitioner takes a key of bytes, not of type str"):
         ByteArrayPartitioner().partition("a", 3)
+
+
+@pytest.mark.java
+def test_row_39_the_partitions_are_those_of_scalas_partitioners() -> None:
+    rolls = dice()
+    texts = ["polygenelubricants", "hello", "", "é", "\U0001f600"]
+    texts += [
+        "".join(chr(rolls.randrange(1, 0xD7FF)) for _ in range(rolls.randrange(12))) for _ in range(300)
+    ]
+    questions, ours = [], []
+    for text in texts:
+        count, data = rolls.randrange(1, 50), text.encode()
+        for kind, partition in (
+            ("default", DefaultPartitioner().partition(text, count)),
+            ("bytes", ByteArrayPartitioner().partition(data, count)),
+        ):
+            questions.append(f"partition\t{kind}\t{data.hex()}\t{count}")
+            ours.append(str(partition))
+    with Oracle("0.8.2.2", "EventHandlerOracle.java") as oracle:
+        assert oracle.ask(questions) == ours
