@@ -91,8 +91,9 @@ class MultiSendEventHandler(EventHandler):
                     raise
                 self._dropped.add([item], error, f"the encoder failed for topic {item.topic}: {error!r}")
                 continue
-            groups = brokers.setdefault(item.broker_id, {})
-            groups.setdefault((item.topic, item.partition), []).append((item, data))
+            chosen = self._candidates.choose_again(item)
+            groups = brokers.setdefault(chosen.broker_id, {})
+            groups.setdefault((item.topic, chosen.partition), []).append((item, data))
         return brokers
 
     def _send(self, broker_id: int, groups: _Groups) -> KafkaError | None:

@@ -9,9 +9,15 @@ from pyklient.classic.collation import checked_partition
 from pyklient.classic.producer_config import ClassicProducerConfig
 from pyklient.classic.producer_data import ProducerData
 from pyklient.classic.producer_pool import ProducerPool
-from pyklient.classic.queue_item import ANY_PARTITION, QueueItem
+from pyklient.classic.queue_item import ANY_PARTITION, NO_BROKER, QueueItem
 from pyklient.classic.sync_producer import SyncProducer
-from pyklient.errors import ClosedError, ForkError, KafkaError, NoBrokersForPartitionError
+from pyklient.errors import (
+    ClosedError,
+    ForkError,
+    InvalidPartitionError,
+    KafkaError,
+    NoBrokersForPartitionError,
+)
 from pyklient.net.bootstrap import Bootstrap
 from pyklient.net.connection.transport import Endpoint
 
@@ -62,6 +68,23 @@ class PartitionCandidates:
         if key is None:
             return random.choice(candidates)
         return candidates[checked_partition(self._partitioner, topic, key, len(candidates))]
+
+    def choose_again(self, item: QueueItem) -> BrokerPartition:
+        """Return the broker and the partition of *item*. Choose them now if a hook has made the item without
+        them."""
+        if item.broker_id != NO_BROKER:
+            return BrokerPartition(item.broker_id, item.partition)
+        if item.partition == ANY_PARTITION or self._config.broker_list:
+            chosen = self.choose(item.topic, None)
+            return chosen if item.partition == ANY_PARTITION else chosen._replace(partition=item.partition)
+        candidates = self._topics.get(item.topic) or self._look(item.topic)
+        for each in candidates:
+            if each.partition == item.partition:
+                return each
+        raise InvalidPartitionError(
+            f"a hook has made an item for partition {item.partition} of topic {item.topic}, which has no "
+            "such partition, or no leader for it"
+        )
 
     def producer(self, broker_id: int) -> SyncProducer:
         """Return the SyncProducer of a broker. Raise BrokerConnectionError if the broker is not known."""

@@ -2,11 +2,14 @@
 
 from typing import Any
 
-__all__ = ["ANY_PARTITION", "QueueItem"]
+__all__ = ["ANY_PARTITION", "NO_BROKER", "QueueItem"]
 
 ANY_PARTITION = -1
 """The number that stands for any partition, in an item for which the broker chooses the partition. With
 ``broker.list``, the producer knows no partitions."""
+
+NO_BROKER = -1
+"""The broker of an item for which none has been chosen, because a hook has made the item."""
 
 
 class QueueItem:
@@ -18,7 +21,9 @@ class QueueItem:
 
     __slots__ = ("broker_id", "data", "partition", "topic")
 
-    def __init__(self, data: Any, topic: str, partition: int = ANY_PARTITION, *, broker_id: int = -1) -> None:
+    def __init__(
+        self, data: Any, topic: str, partition: int = ANY_PARTITION, *, broker_id: int = NO_BROKER
+    ) -> None:
         self.data = data
         self.topic = topic
         self.partition = partition

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import pyklient
-from pyklient import ClassicProducerConfig, KeyedMessage, SyncProducer
+from pyklient import ClassicProducerConfig, KeyedMessage, Producer, ProducerData, SyncProducer
 from pyklient.classic.default_event_handler import DefaultEventHandler
 from tests.brokers.release import Release
 from tests.servers.fixtures import NewName
@@ -75,3 +75,50 @@ def test_a_sync_producer_sends_to_its_broker(release: Release, new_name: NewName
     assert status.error is not None
     assert status.error.name == "UNKNOWN_TOPIC_OR_PARTITION"
     assert [message.value for message in pyklient.read(release.bootstrap, topic)] == [b"a", b"b", b"c"]
+
+
+def test_an_asynchronous_producer_delivers_each_codec_with_each_number_of_acks(
+    release: Release, new_name: NewName
+) -> None:
+    topic = release.new_topic(new_name())
+    sent = []
+    for codec in release.codecs[:4]:  # the profile knows no zstd
+        for acks in (0, 1, -1):
+            given = {
+                "metadata.broker.list": release.bootstrap,
+                "producer.type": "async",
+                "compression.codec": codec,
+                "request.required.acks": acks,
+                "batch.num.messages": 50,
+                "retry.backoff.ms": 500,
+            }
+            with Producer.from_properties(given, "0.10") as producer:
+                values = [f"{codec} {acks} {number:03}".encode() for number in range(220)]
+                producer.send(*(KeyedMessage(topic, value) for value in values))
+            assert producer.dropped_count == 0
+            sent.append(values)
+    # Without acknowledgements, Kafka 0.10.2 may store the requests of a connection in another order.
+    count = sum(map(len, sent))
+    wait_until(lambda: len(list(pyklient.read(release.bootstrap, topic))) >= count, 20, "all messages")
+    found = [message.value for message in pyklient.read(release.bootstrap, topic)]
+    assert len(found) == count
+    for values in sent:
+        arrived = [value for value in found if value in set(values)]
+        assert (sorted(arrived) if b" 0 " in values[0] else arrived) == values
+
+
+def test_a_producer_of_0_7_sends_to_a_static_list_and_by_zookeeper(
+    release: Release, new_name: NewName
+) -> None:
+    topic = release.new_topic(new_name(), partitions=2)
+    broker_id = release.server.broker_id if isinstance(release.server, ZooKeeperKafka) else 1
+    ways: list[dict[str, object]] = [{"broker.list": f"{broker_id}:{release.bootstrap}"}]
+    if isinstance(release.server, ZooKeeperKafka):
+        ways.append({"zk.connect": release.server.zookeeper_connect})
+    for number, way in enumerate(ways):
+        for kind in ("sync", "async"):
+            with Producer.from_properties(way | {"producer.type": kind}, "0.7") as producer:
+                producer.send(ProducerData(topic, [f"{number} {kind} {each}".encode() for each in range(20)]))
+            assert producer.dropped_count == 0
+    count = 40 * len(ways)
+    wait_until(lambda: len(list(pyklient.read(release.bootstrap, topic))) >= count, 20, "all messages")

@@ -5,6 +5,7 @@ from typing import Final
 from tools.mutants.catalog import (
     admin,
     broker,
+    classic,
     cli,
     consumer,
     event_handlers,
@@ -30,6 +31,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *records.MUTANTS,
     *registry.MUTANTS,
     *net.MUTANTS,
+    *classic.MUTANTS,
     *metrics.MUTANTS,
     *properties.MUTANTS,
     *producer.MUTANTS,
