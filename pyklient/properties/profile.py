@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
+from pyklient import argument_checks
 from pyklient.config.unknown_options import did_you_mean
 from pyklient.errors import ConfigurationError
 from pyklient.properties.values import Parse, text
@@ -85,7 +86,7 @@ class Profile:
         property is given under two keys, if a required property is missing, or if properties contradict each
         other.
         """
-        spellings = self._spellings(properties)
+        spellings = self._spellings(argument_checks.mapping(properties, "properties", _EXAMPLE))
         values: dict[str, Any] = {}
         for each in self.properties:
             if each.key in spellings:
@@ -143,6 +144,8 @@ class Profile:
                 did_you_mean(written, keys),
             )
 
+
+_EXAMPLE: Final = "{'group.id': 'billing'}"
 
 _EXEMPT: Final = "external"
 """The beginning of keys that belong to the program's own code, such as a partitioner. No warning names such a

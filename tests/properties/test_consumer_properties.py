@@ -156,6 +156,16 @@ def test_a_missing_property_is_an_error(profile: str) -> None:
             consumer_options(rest, profile)
 
 
+def test_properties_are_a_dictionary_whose_keys_are_texts() -> None:
+    wrong: list[Any] = ["consumer.properties", None, ["group.id"]]
+    for each in wrong:
+        with pytest.raises(TypeError, match="properties takes a mapping such as"):
+            consumer_options(each, "0.8")
+    without_text: Any = {7: "a"}
+    with pytest.raises(ConfigurationError, match="the key 7 of a property is not text"):
+        consumer_options(without_text, "0.8")
+
+
 def test_an_unknown_profile_is_an_error() -> None:
     with pytest.raises(ConfigurationError, match=r"profile='0.9' is not one of '0.7', '0.8', '0.10'"):
         consumer_options({}, "0.9")
