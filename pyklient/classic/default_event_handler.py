@@ -120,7 +120,7 @@ class DefaultEventHandler(EventHandler):
         except (ClosedError, ForkError):
             raise
         except KafkaError as error:
-            log.warning("%d messages were not sent: %s", len(messages), error)
+            log.warning("%s not sent: %s", _count(messages), error)
             self._failures["all messages"] = error
             return list(messages)
         failed: list[KeyedMessage] = []
@@ -184,8 +184,7 @@ class DefaultEventHandler(EventHandler):
         found = list(dict.fromkeys(map(str, self._failures.values())))
         shown = "; ".join(found[:_ERRORS_SHOWN])
         error = FailedToSendMessageError(
-            f"{len(messages)} messages were not sent after {retries} retries; the last attempt failed: "
-            f"{shown}",
+            f"{_count(messages)} not sent after {retries} retries; the last attempt failed: {shown}",
             [as_given(message) for message in messages],
         )
         error.__cause__ = next(iter(self._failures.values()), None)
@@ -200,3 +199,7 @@ def _request(where: TopicPartition, group: Sequence[KeyedMessage]) -> ProducerRe
         [message.message for message in group],
         keys if any(key is not None for key in keys) else None,
     )
+
+
+def _count(messages: Sequence[KeyedMessage]) -> str:
+    return "1 message was" if len(messages) == 1 else f"{len(messages):,} messages were"
