@@ -90,8 +90,8 @@ def before_sending(hooks: CallbackHandler, batch: Sequence[Any]) -> Sequence[Any
 def returned_items(returned: object) -> Sequence[Any]:
     """Return what a hook has *returned*. Raise TypeError if this is not a list of items."""
     if not isinstance(returned, list | tuple):
-        raise TypeError(f"it returned {returned!r} and not a list of items")
+        raise TypeError(f"the hook returned {returned!r}, which is not a list of items")
     for item in returned:
         if not isinstance(item, KeyedMessage | QueueItem):
-            raise TypeError(f"it returned a list with {item!r}, which is no KeyedMessage or QueueItem")
+            raise TypeError(f"the hook returned a list with {item!r}, which is no KeyedMessage or QueueItem")
     return returned

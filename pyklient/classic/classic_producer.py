@@ -75,7 +75,10 @@ class ClassicProducer:
             self._sending = AsyncSending(config, event_handler, callback_handler, self._dropped)
         else:
             if callback_handler is not None:
-                log.warning("a synchronous producer has no queue, so it does not call the callback handler")
+                log.warning(
+                    "a synchronous producer has no queue, so it does not call the callback handler; set "
+                    "producer.type=async"
+                )
             self._sending = SyncSending(event_handler)
         self._closed = False
         _producers.add(self)

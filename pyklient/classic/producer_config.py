@@ -113,7 +113,7 @@ class ClassicProducerConfig:
             )
         if self.broker_list and self.partitioner is not None:
             raise ConfigurationError(
-                "partitioner.class is set together with broker.list, where brokers choose the partitions; "
+                "partitioner.class is set, but with broker.list the brokers choose the partitions; "
                 "use zk.connect, or remove partitioner.class"
             )
 

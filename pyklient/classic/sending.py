@@ -201,7 +201,7 @@ class AsyncSending(Sending):
             f"message {added + 1} of {len(items)}, for topic {items[added].topic!r}, was not accepted: the "
             f"queue is full ({size}={config.queue_buffering_max_messages}), and stayed so for the time that "
             f"{wait}={config.queue_enqueue_timeout_ms} allows. The messages before it are queued, and those "
-            "after it were not tried. Send it again later, when the brokers have answered"
+            "after it are not. Send the messages that are not queued again, when the brokers have answered"
         )
 
 

@@ -62,7 +62,9 @@ class BrokerChannel:
         deadline = time.monotonic() + seconds
         self._pool.raise_if_closed()
         if not self._calling.acquire(timeout=seconds):
-            raise KafkaTimeoutError(f"another thread has waited for {self.endpoint} for over {seconds:.3g} s")
+            raise KafkaTimeoutError(
+                f"another thread has used the connection to {self.endpoint} for more than {seconds:.3g} s"
+            )
         try:
             name = self._config.client_id if client_id is None else client_id
             return self._run(dialogue, name, deadline)

@@ -44,8 +44,8 @@ def _endless_if_negative(milliseconds: int) -> int:
 def _socket_outlasts_the_broker(given: Given) -> None:
     if given["socket.timeout.ms"] < given["fetch.wait.max.ms"]:
         raise ConfigurationError(
-            f"{given.shown('socket.timeout.ms')} is less than {given.shown('fetch.wait.max.ms')}; otherwise "
-            "a fetch without new messages would time out"
+            f"{given.shown('socket.timeout.ms')} is less than {given.shown('fetch.wait.max.ms')}, so a fetch "
+            "without new messages would time out; make it larger"
         )
 
 

@@ -169,7 +169,7 @@ def test_an_encoder_that_fails_drops_one_message_of_an_asynchronous_producer() -
     [
         ({}, "neither broker.list nor zk.connect"),
         ({"broker_list": (StaticBroker(1, "h", 1),), "zk_connect": "h"}, "are both set"),
-        ({"broker_list": (StaticBroker(1, "h", 1),), "partitioner": Fixed(0)}, "together with broker.list"),
+        ({"broker_list": (StaticBroker(1, "h", 1),), "partitioner": Fixed(0)}, "but with broker.list"),
     ],
 )
 def test_row_33_contradictions_are_errors(options: dict[str, Any], message: str) -> None:

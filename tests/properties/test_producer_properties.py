@@ -103,7 +103,7 @@ def test_row_33_brokers_come_from_one_place_and_a_static_list_has_no_partitioner
     for given, words in (
         (static | NEEDED["0.7"], r"broker.list and zk.connect are both set"),
         ({}, r"neither broker.list nor zk.connect is set"),
-        (static | chosen, r"partitioner.class is set together with broker.list"),
+        (static | chosen, r"partitioner.class is set, but with broker.list"),
     ):
         with pytest.raises(ConfigurationError, match=words):
             ClassicProducerConfig(**producer_properties(given, "0.7").options)

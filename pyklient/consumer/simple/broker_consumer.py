@@ -153,8 +153,8 @@ class BrokerConsumer(ClosableClient[BrokerChannel]):
         if request.max_wait_ms >= limit:
             raise ConfigurationError(
                 f"max_wait_ms={request.max_wait_ms} of the request is not less than request_timeout_ms="
-                f"{limit} of the consumer, which would give up before the broker answers; lower the one, or "
-                "raise the other"
+                f"{limit} of the consumer, which would give up before the broker answers; lower "
+                "max_wait_ms, or raise request_timeout_ms"
             )
         return self._play(broker_fetches.fetch(request), request.client_id)
 

@@ -77,7 +77,7 @@ def _fetched(fetch: PartitionFetch, data: "PartitionData") -> Fetched:
 
 
 def _left_out(where: TopicPartition) -> Fetched:
-    return Fetched(error=ProtocolError(f"cannot fetch {where}: the response of the broker leaves it out"))
+    return Fetched(error=ProtocolError(f"cannot fetch {where}: the response does not contain it"))
 
 
 def _error(fetch: PartitionFetch, code: int) -> KafkaError:

@@ -54,7 +54,7 @@ def test_a_broker_without_producer_ids_is_served_without(
         with (
             producing(broker, enable_idempotence=True) as producer,
             pytest.raises(
-                UnsupportedVersionError, match=r"enable_idempotence=True .*Kafka 0\.11 or later; remove"
+                UnsupportedVersionError, match=r"enable_idempotence=True .*Kafka 0\.11 or later; if you want"
             ),
         ):
             producer.send(TOPIC, b"x")
