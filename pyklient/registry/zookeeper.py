@@ -152,8 +152,16 @@ class ZooKeeper:
 
     def _stop(self) -> None:
         stopping = threading.Thread(target=self._client.stop, name="pyklient-zookeeper-stop", daemon=True)
-        stopping.start()
-        if self._threads.runs_here:  # the garbage collector may run in any thread
+        runs_here = self._threads.runs_here  # the garbage collector may run in any thread
+        try:
+            stopping.start()
+        except RuntimeError as error:
+            log.info("no thread can be started to end the session with %s, so close() waits: %s", self, error)
+            if not runs_here:
+                self._client.stop()
+                self._client.close()
+            return
+        if runs_here:
             return
         stopping.join(_CLOSE_TIMEOUT)
         if stopping.is_alive():

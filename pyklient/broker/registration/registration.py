@@ -8,7 +8,9 @@ import asyncio
 import logging
 import threading
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import Final, TypeVar
 
 from pyklient.broker.registration.entries import (
@@ -45,7 +47,9 @@ class Registration:
     """The entries of one broker in ZooKeeper. Only the thread of the broker's event loop may call the
     methods.
 
-    The requests run in threads of the loop's executor, so that the broker serves its clients meanwhile.
+    The requests run in threads of an executor, so that the broker serves its clients meanwhile. It is not the
+    loop's own executor, because the loop starts a thread to end that one, which some versions of Python do
+    not allow at the end of a program.
     """
 
     def __init__(self, address: str, session_timeout: float, loop: asyncio.AbstractEventLoop) -> None:
@@ -54,6 +58,7 @@ class Registration:
                 address=address, session_timeout=session_timeout, connection_timeout=session_timeout
             )
         )
+        self._executor = ThreadPoolExecutor(thread_name_prefix="pyklient-broker-registration")
         self._connection_timeout = session_timeout
         self._wait_seconds = session_timeout + _MARGIN
         self._loop = loop
@@ -69,7 +74,8 @@ class Registration:
     async def find_cluster(self, broker_id: int) -> FoundCluster:
         """Return the cluster id and the topics that ZooKeeper has before this broker begins to serve. Raises
         RegistryConnectionError if ZooKeeper cannot be reached within the time-out of the session."""
-        await asyncio.to_thread(self._session.ask, Children(paths.BROKER_IDS), self._connection_timeout)
+        look = partial(self._session.ask, Children(paths.BROKER_IDS), self._connection_timeout)
+        await self._loop.run_in_executor(self._executor, look)
         found = await self.play(find_cluster(broker_id), _START_SECONDS)
         for reason in found.ignored:
             log.warning("a topic in ZooKeeper is ignored: %s", reason)
@@ -130,7 +136,7 @@ class Registration:
 
     async def play(self, dialogue: RegistryDialogue[T], timeout: float = _REQUEST_SECONDS) -> T:
         """Run *dialogue* in another thread, for at most *timeout* seconds, and return its result."""
-        return await asyncio.to_thread(self._session.play, dialogue, timeout)
+        return await self._loop.run_in_executor(self._executor, self._session.play, dialogue, timeout)
 
     async def close(self) -> None:
         """End the session with ZooKeeper, which removes the broker's own node.
@@ -143,11 +149,19 @@ class Registration:
         def end_session() -> None:
             try:
                 self._session.close()
+                self._executor.shutdown()
             finally:
                 self._loop.call_soon_threadsafe(closed.set)
 
         # Executors accept no work at the end of the process, when a broker that is still open is closed.
-        threading.Thread(target=end_session, name="pyklient-broker-registration-close", daemon=True).start()
+        ending = threading.Thread(target=end_session, name="pyklient-broker-registration-close", daemon=True)
+        try:
+            ending.start()
+        except RuntimeError as error:
+            log.info(
+                "no thread can be started to end the session, so the broker waits for its end: %s", error
+            )
+            end_session()
         await closed.wait()
 
     def abandon(self) -> None:
