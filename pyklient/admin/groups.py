@@ -1,30 +1,30 @@
 """Dialogues about groups: they list and describe groups, fetch their offsets, and delete groups."""
 
 import logging
-from typing import Any, TypeVar
+from typing import Any
 
 from pyklient.admin.descriptions import GroupDescription, GroupListing, MemberDescription
 from pyklient.admin.requests import AdminRequest, ask, coordinator, node, only
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import ProtocolError, UnsupportedVersionError, broker_error
 from pyklient.net.dialogue import Dialogue, Refresh
+from pyklient.net.lookups.group_description import (
+    describe_group_request,
+    described_group,
+    subscribed_topics,
+)
 from pyklient.net.lookups.offset_fetch import ONE_GROUP, fetched_offsets, offset_fetch_request
 from pyklient.net.metadata import Metadata
 from pyklient.protocol.messages import (
     ConsumerProtocolAssignment,
-    ConsumerProtocolSubscription,
     DeleteGroupsRequest,
-    DescribeGroupsRequest,
     ListGroupsRequest,
 )
-from pyklient.protocol.schema import Blob
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 __all__ = ["delete_group", "describe_group", "group_offsets", "list_groups"]
 
 _log = logging.getLogger("pyklient.admin")
-
-_Blob = TypeVar("_Blob", bound=Blob)
 
 
 def list_groups() -> Dialogue[list[GroupListing]]:
@@ -47,8 +47,8 @@ def describe_group(group_id: str) -> Dialogue[GroupDescription]:
     """
     order = AdminRequest(
         f"cannot describe group {group_id}",
-        DescribeGroupsRequest(groups=[group_id]),
-        lambda response: only(response.groups),
+        describe_group_request(group_id),
+        described_group,
     )
     node_id, group = yield from ask(order, coordinator(group_id))
     if group.group_state == "Dead":
@@ -117,36 +117,32 @@ def delete_group(group_id: str) -> Dialogue[None]:
 
 
 def _assignment(group_id: str, member: Any) -> tuple[TopicPartition, ...]:
-    """Return the partitions that the group's leader assigned to *member*."""
-    found = _decoded(ConsumerProtocolAssignment, member.member_assignment, "assignment", group_id, member)
+    """Return the partitions that the group's leader assigned to *member*; none if they cannot be parsed."""
+    content = bytes(member.member_assignment)
+    try:
+        topics = ConsumerProtocolAssignment.decode_blob(content).assigned_partitions if content else []
+    except ProtocolError as error:
+        _left_out("assignment", group_id, member, error)
+        return ()
     return tuple(
-        sorted(
-            TopicPartition(topic.topic, number)
-            for topic in (() if found is None else found.assigned_partitions)
-            for number in topic.partitions
-        )
+        sorted(TopicPartition(topic.topic, number) for topic in topics for number in topic.partitions)
     )
 
 
 def _subscription(group_id: str, member: Any) -> tuple[str, ...]:
-    """Return the topics to which *member* subscribes."""
-    found = _decoded(ConsumerProtocolSubscription, member.member_metadata, "subscription", group_id, member)
-    return () if found is None else tuple(sorted(found.topics))
-
-
-def _decoded(kind: type[_Blob], content: bytes, what: str, group_id: str, member: Any) -> _Blob | None:
-    """Decode *content*, the bytes of a *kind*. Return None if *content* is empty. If it cannot be decoded,
-    log a warning, in which *what* names it, and return None."""
-    if not content:
-        return None
+    """Return the topics to which *member* subscribes; none if its subscription cannot be parsed."""
     try:
-        return kind.decode_blob(bytes(content))
+        return tuple(sorted(subscribed_topics(member))) if member.member_metadata else ()
     except ProtocolError as error:
-        _log.warning(
-            "group %s: the description leaves out the %s of member %s, which cannot be parsed: %s",
-            group_id,
-            what,
-            member.member_id,
-            error,
-        )
-        return None
+        _left_out("subscription", group_id, member, error)
+        return ()
+
+
+def _left_out(what: str, group_id: str, member: Any, error: ProtocolError) -> None:
+    _log.warning(
+        "group %s: the description leaves out the %s of member %s, which cannot be parsed: %s",
+        group_id,
+        what,
+        member.member_id,
+        error,
+    )

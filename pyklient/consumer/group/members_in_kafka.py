@@ -6,7 +6,7 @@ The member waits only for members that read the same topics.
 
 import logging
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from pyklient.consumer.group.end_of_members import await_end_of_members
 from pyklient.consumer.group.subscription import Subscription
@@ -21,13 +21,13 @@ from pyklient.errors import (
 )
 from pyklient.net.dialogue import ANY, Ask, Dialogue, Pause, Refresh, retried
 from pyklient.net.lookups.find_coordinator import OFFSETS_TOPIC, find_coordinator
+from pyklient.net.lookups.group_description import (
+    describe_group_request,
+    described_group,
+    subscribed_topics,
+)
 from pyklient.net.metadata import Metadata
 from pyklient.net.network_client import NetworkClient
-from pyklient.protocol.messages import (
-    ConsumerProtocolSubscription,
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
-)
 
 __all__ = ["wait_for_members_in_kafka"]
 
@@ -80,22 +80,19 @@ def _look(group_id: str, subscription: Subscription) -> Dialogue[list[str]]:
     node_id = ANY  # because a search for the coordinator would create the topic
     if topic is not None and topic.error != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         node_id = yield from find_coordinator(group_id)
-    response: DescribeGroupsResponse = yield Ask(node_id, DescribeGroupsRequest(groups=[group_id]))
-    (group,) = response.groups
+    group = described_group((yield Ask(node_id, describe_group_request(group_id))))
     nobody = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
     if group.error_code == ErrorCode.GROUP_ID_NOT_FOUND or (node_id == ANY and group.error_code in nobody):
         return []
     if group.error_code:
         raise broker_error(group.error_code, f"cannot describe group {group_id}")
-    return [
-        member.member_id for member in group.members if _may_read(bytes(member.member_metadata), subscription)
-    ]
+    return [member.member_id for member in group.members if _may_read(member, subscription)]
 
 
-def _may_read(metadata: bytes, subscription: Subscription) -> bool:
-    """Return True if a member whose subscription is *metadata* may read a topic of *subscription*."""
+def _may_read(member: Any, subscription: Subscription) -> bool:
+    """Return True if *member* of a described group may read a topic of *subscription*."""
     try:
-        topics = ConsumerProtocolSubscription.decode_blob(metadata).topics
+        topics = subscribed_topics(member)
     except ProtocolError:  # while a group rebalances, brokers do not tell what its members read
         return True
     return any(map(subscription.selects, topics))
