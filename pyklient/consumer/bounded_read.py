@@ -15,7 +15,7 @@ from pyklient.consumer.owned_partitions import OwnedPartition
 from pyklient.consumer.stream.messages_or_columns import Decoding
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.errors import ClosedError, ConfigurationError
-from pyklient.kernel import Message
+from pyklient.kernel import Lease, Message
 from pyklient.net.dialogue import Dialogue
 from pyklient.net.lookups.list_offsets import EARLIEST, LATEST, list_offsets
 from pyklient.net.lookups.topic_partitions import partitions_of
@@ -118,7 +118,7 @@ class BoundedRead:
         self._fetchers = FetcherManager(client, config)
         timeout_ms = config.consumer_timeout_ms
         timeout = (config.default_api_timeout_ms if timeout_ms < 0 else timeout_ms) / 1000
-        self._stream = StreamCore(topics, decoding, timeout, self._fetchers.restart)
+        self._stream = StreamCore(topics, decoding, timeout, self._fetchers.restart, Lease())
         self._cursors = [
             Cursor(
                 OwnedPartition(each),

@@ -76,7 +76,7 @@ class ConsumerConnector:
         self._membership, self._store = choose_coordination(self._client, self._config)
         self._ownership = Ownership()
         self._listener: RebalanceListener | None = None
-        self._creation = StreamCreation(self._config, self._fetchers.restart)
+        self._creation = StreamCreation(self._config, self._fetchers.restart, self._ownership.lease)
         self._streams: list[StreamCore] = []
         config, client = self._config, self._client
         self._commits = OffsetCommitter(

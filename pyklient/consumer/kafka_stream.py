@@ -6,7 +6,6 @@ pyklient notices that a connector was dropped without being closed.
 """
 
 from collections.abc import Iterator
-from itertools import chain
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from pyklient.consumer.start_points import StartPoint
@@ -61,8 +60,7 @@ class KafkaStream:
         )
 
     def __iter__(self) -> Iterator[Message]:
-        chunks = self._begin(self._core.chunks())
-        return chain.from_iterable(chunks)
+        return self._core.messages(self._begin(self._core.chunks()))
 
     def batches(self, max_records: int = 10_000, timeout: float | None = 1.0) -> Loop[list[Message]]:
         """Return an iterator of lists of up to *max_records* messages. It waits only for the first message of

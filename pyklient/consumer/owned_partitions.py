@@ -1,4 +1,5 @@
-"""Ownership: which partitions this client owns, and the identity under which it commits their offsets.
+"""Ownership: which partitions this client owns, until when it may hand out their messages, and the identity
+under which it commits their offsets.
 
 This module makes no decisions. A membership decides which partitions the client owns, and the assignment
 handler records the decision here. Commits, cursors and streams read it.
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import NamedTuple
 
+from pyklient.kernel import Lease
 from pyklient.metrics.consumer_counts import RebalanceCounts
 from pyklient.protocol.primitives import ZERO_UUID
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
@@ -177,6 +179,8 @@ class Ownership:
         """True from the moment partitions are revoked until the next assignment begins."""
         self.ended = False
         """True if there will be no further assignment."""
+        self.lease = Lease()
+        """The time until which messages may be handed out. It has no end unless a membership extends it."""
         self.counts = RebalanceCounts()
         self._changing: list[threading.Thread] = []
         """The threads that change the assignment now. A thread is named twice while it changes the assignment

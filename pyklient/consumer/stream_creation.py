@@ -15,6 +15,7 @@ from pyklient.consumer.stream.messages_or_columns import Decoding
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.consumer.topic_filter import TopicFilter, Whitelist
 from pyklient.errors import ConfigurationError
+from pyklient.kernel import Lease
 from pyklient.serialization import Decoder, as_decoder
 from pyklient.topic_partition import TopicPartition
 
@@ -26,9 +27,11 @@ number of the topic's partitions get no messages."""
 
 
 class StreamCreation:
-    """Creates the streams of a connector with *config*. *restart* reads a cursor's partition again."""
+    """Creates the streams of a connector with *config*. *restart* reads a cursor's partition again. *lease*
+    says until when the connector may hand out messages."""
 
-    def __init__(self, config: ConsumerConfig, restart: Restart) -> None:
+    def __init__(self, config: ConsumerConfig, restart: Restart, lease: Lease) -> None:
+        self._lease = lease
         self._check_crcs = config.check_crcs
         self._max_decompressed = config.max_decompressed_bytes
         self._hides_internal = config.exclude_internal_topics
@@ -150,7 +153,9 @@ class StreamCreation:
         most = argument_checks.whole(max_in_hand, "max_in_hand", low=1)
         decoding, points = self._decoding(None, None), StartPoints(start)
         if isinstance(topics, TopicFilter):
-            stream = ParallelStream(topics, decoding, self._restart, order, most, self._max_bytes)
+            stream = ParallelStream(
+                topics, decoding, self._restart, self._lease, order, most, self._max_bytes
+            )
             subscription = Subscription(
                 topic_filter=topics, shared_streams=1, hides_internal=self._hides_internal, start=points
             )
@@ -161,12 +166,12 @@ class StreamCreation:
         for topic in names:
             _named(topic, "each topic of parallel(['clicks', 'views'], …)")
         points.check_topics(names)
-        stream = ParallelStream(names, decoding, self._restart, order, most, self._max_bytes)
+        stream = ParallelStream(names, decoding, self._restart, self._lease, order, most, self._max_bytes)
         subscription = Subscription(dict.fromkeys(names, 1), start=points)
         return StreamChoice(subscription, {topic: [stream] for topic in names}), stream
 
     def _stream(self, topics: Sequence[str] | TopicFilter, decoding: Decoding) -> StreamCore:
-        stream = StreamCore(topics, decoding, self._timeout, self._restart)
+        stream = StreamCore(topics, decoding, self._timeout, self._restart, self._lease)
         stream.queue.most_chunks = self._most_chunks
         return stream
 

@@ -6,6 +6,8 @@ from pyklient.kernel.python_kernel import ArrowRows as ArrowRows
 from pyklient.kernel.python_kernel import Batch as Batch
 from pyklient.kernel.python_kernel import ColumnBuilder as ColumnBuilder
 from pyklient.kernel.python_kernel import Delivery as Delivery
+from pyklient.kernel.python_kernel import Lease as Lease
+from pyklient.kernel.python_kernel import LeasedIterator as LeasedIterator
 from pyklient.kernel.python_kernel import Message as Message
 from pyklient.kernel.python_kernel import append_rows as append_rows
 from pyklient.kernel.python_kernel import call_back as call_back

@@ -18,6 +18,7 @@ from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memmove, memset
 from posix.time cimport CLOCK_REALTIME, clock_gettime, timespec
+from posix.types cimport clockid_t
 
 cimport cython
 
@@ -78,6 +79,8 @@ __all__ = [
     "Batch",
     "ColumnBuilder",
     "Delivery",
+    "Lease",
+    "LeasedIterator",
     "Message",
     "append_rows",
     "call_back",
@@ -147,6 +150,7 @@ include "reused_memory.pxi"
 include "append/appender.pxi"
 include "decode/column_builder.pxi"
 include "decode/lazy_messages.pxi"
+include "decode/lease.pxi"
 include "append/arrow_rows.pxi"
 
 mark = PYKLIENT_KERNEL_MARK.decode()  # in the file's bytes, for compiled_loader.py

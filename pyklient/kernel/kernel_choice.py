@@ -20,6 +20,8 @@ __all__ = [
     "Batch",
     "ColumnBuilder",
     "Delivery",
+    "Lease",
+    "LeasedIterator",
     "Message",
     "append_rows",
     "call_back",
@@ -70,6 +72,8 @@ if TYPE_CHECKING or not_compiled:
         Batch,
         ColumnBuilder,
         Delivery,
+        Lease,
+        LeasedIterator,
         Message,
         append_rows,
         call_back,
@@ -89,6 +93,7 @@ else:
     call_back = _compiled.call_back
     ArrowRows, append_rows = _compiled.ArrowRows, _compiled.append_rows
     Message = _compiled.Message
+    Lease, LeasedIterator = _compiled.Lease, _compiled.LeasedIterator
     control_type, decode = _compiled.control_type, _compiled.decode
     ColumnBuilder, decode_columns = _compiled.ColumnBuilder, _compiled.decode_columns
     memory, microseconds = _compiled.memory, _compiled.microseconds

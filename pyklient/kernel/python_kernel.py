@@ -12,6 +12,7 @@ from pyklient.kernel.append.arrow_rows import ArrowRows, append_rows
 from pyklient.kernel.append.record_encoding import encode_record, encode_records, encode_values, murmur2
 from pyklient.kernel.decode import batch_reader, column_decoding, message_decoding
 from pyklient.kernel.decode.column_builder import ColumnBuilder, memory, microseconds
+from pyklient.kernel.decode.lease import Lease, LeasedIterator
 from pyklient.kernel.decode.message import Message, make_messages
 from pyklient.kernel.decode.record_parsing import parse_messages, parse_records
 
@@ -21,6 +22,8 @@ __all__ = [
     "Batch",
     "ColumnBuilder",
     "Delivery",
+    "Lease",
+    "LeasedIterator",
     "Message",
     "append_rows",
     "call_back",

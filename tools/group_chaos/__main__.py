@@ -3,8 +3,8 @@
     python -m tools.group_chaos --events 200 --seed 7 --assignor cooperative-sticky --broker kafka-4.3.1
 
 The exit status is 0 if every record was handed out, no committed offset went back, no record was handed out
-again after it had been committed, except by a member that was woken a moment before, and the group was as
-fast as the limits below require.
+again after it had been committed, also not by a member that was woken, and the group was as fast as the
+limits below require.
 """
 
 import argparse

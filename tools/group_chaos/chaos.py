@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from pyklient import Admin, TopicPartition
 from tests.servers.process import wait_until
 from tools.group_chaos.flow import Flow
-from tools.group_chaos.hand_outs import HandOut, HandOuts, OffsetsWatch
+from tools.group_chaos.hand_outs import HandOuts, OffsetsWatch
 from tools.group_chaos.running_member import RunningMember
 
 __all__ = ["Chaos", "Size"]
@@ -67,7 +67,6 @@ class Chaos:
         self._joined: list[RunningMember] = []
         """All members, also those that have left or died."""
         self._members: list[RunningMember] = []
-        self._woken: list[HandOut] = []
         self._timers: list[threading.Timer] = []
         self._hand_outs = HandOuts()
         self._flow = Flow(bootstrap, size.interval)
@@ -120,7 +119,7 @@ class Chaos:
             watch.forget({where.topic for where in watch.committed()} - {where.topic for where in counts})
             watch.stop()
         committed = watch.committed()
-        problems += watch.problems + self._hand_outs.again_after_commit(watch, self._woken)
+        problems += watch.problems + self._hand_outs.again_after_commit(watch)
         problems += [
             f"{each}: {committed.get(each)} is committed, and {count} records are stored"
             for each, count in counts.items()
@@ -172,7 +171,6 @@ class Chaos:
         member.pause()
 
         def wake() -> None:
-            self._woken.append(HandOut(time.monotonic(), member.name))
             member.resume()
             member.stopped = False
 

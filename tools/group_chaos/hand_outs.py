@@ -13,12 +13,10 @@ from pyklient import Admin, KafkaError, TopicPartition
 __all__ = ["HandOut", "HandOuts", "OffsetsWatch"]
 
 _MOST_SHOWN = 5
-_TO_NOTICE = 0.25
-"""The seconds within which a member notices, on a busy machine, that its process was stopped."""
 
 
 class HandOut(NamedTuple):
-    """The time at which a member got a record, or was woken."""
+    """The time at which a member got a record."""
 
     at: float
     member: str
@@ -69,12 +67,8 @@ class HandOuts:
     def _since(self, partition: TopicPartition, at: float) -> Iterator[HandOut]:
         return takewhile(lambda each: each.at > at, reversed(self._in_order[partition]))
 
-    def again_after_commit(self, watch: "OffsetsWatch", woken: Collection[HandOut]) -> list[str]:
-        """Return a line for each record that was handed out again after it had been committed.
-
-        A member that was *woken* notices a moment later that it was stopped. What it hands out until then
-        does not count.
-        """
+    def again_after_commit(self, watch: "OffsetsWatch") -> list[str]:
+        """Return a line for each record that was handed out again after it had been committed."""
         with self._lock:
             found = [
                 f"{partition}: {offset} was handed out to {each.member} after it was committed"
@@ -82,9 +76,6 @@ class HandOuts:
                 for offset, times in of.items()
                 for each in sorted(times)[1:]
                 if watch.committed_by(partition, offset, each.at)
-                and not any(
-                    each.member == it.member and it.at <= each.at < it.at + _TO_NOTICE for it in woken
-                )
             ]
         more = [f"and {len(found) - _MOST_SHOWN} more records"] if len(found) > _MOST_SHOWN else []
         return found[:_MOST_SHOWN] + more

@@ -160,6 +160,15 @@ class AssignmentHandler:
         for stream in self._all:
             stream.look_again()
 
+    def extend_lease(self, until: float) -> None:
+        """Let the streams hand out messages until the time *until*, in seconds of ``time.monotonic``."""
+        self._ownership.lease.until = until
+
+    def keep_lease(self, until: float) -> None:
+        """Extend the lease of the streams to the time *until*, unless the lease has ended already."""
+        if not self._ownership.lease.ended():
+            self.extend_lease(until)
+
     def left(self) -> None:
         """Record that the membership has left its group, so that no offset can be committed any more."""
         self._ownership.leave()

@@ -8,7 +8,7 @@ from queue import SimpleQueue
 from typing import Literal, TypeAlias
 
 from pyklient.consumer.parallel.partition_progress import PartitionProgress
-from pyklient.kernel import Message
+from pyklient.kernel import Lease, Message
 
 __all__ = ["KeyQueues", "Order", "Task"]
 
@@ -47,19 +47,21 @@ class KeyQueues:
 
     With the order ``partition``, a partition counts as one key. A message without a key waits for no other
     message, unless the order is ``partition``. *lock* is the lock of the stream, and *finished* a condition
-    on it.
+    on it. While *lease* has ended, workers get no message.
     """
 
     def __init__(
         self,
         lock: threading.RLock,
         finished: threading.Condition,
+        lease: Lease,
         order: Order,
         max_in_hand: int,
         max_bytes: int,
     ) -> None:
         self._lock = lock
         self._finished = finished
+        self._lease = lease
         self._order = order
         self._max_in_hand = max_in_hand
         self._max_bytes = max_bytes
@@ -98,6 +100,8 @@ class KeyQueues:
         """
         while (queue := self._ready.get()) is not None:
             with self._lock:
+                while self._lease.ended() and not self._stopped:
+                    self._finished.wait(_TICK)
                 queue.ready = False
                 while queue.waiting and not self._stopped:
                     task = queue.waiting.popleft()

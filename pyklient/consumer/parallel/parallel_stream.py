@@ -13,6 +13,7 @@ from pyklient.consumer.stream.messages_or_columns import Decoding
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.consumer.topic_filter import TopicFilter
 from pyklient.errors import ConsumerTimeout
+from pyklient.kernel import Lease
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["ParallelStream"]
@@ -33,12 +34,13 @@ class ParallelStream(StreamCore):
         topics: Sequence[str] | TopicFilter,
         decoding: Decoding,
         restart: Restart,
+        lease: Lease,
         order: Order,
         max_in_hand: int,
         max_bytes: int,
     ) -> None:
-        super().__init__(topics, decoding, None, restart)
-        self.queues = KeyQueues(self._lock, self.queue.asked, order, max_in_hand, max_bytes)
+        super().__init__(topics, decoding, None, restart, lease)
+        self.queues = KeyQueues(self._lock, self.queue.asked, lease, order, max_in_hand, max_bytes)
         self._progress: dict[TopicPartition, PartitionProgress] = {}
 
     def read_some(self) -> bool:

@@ -15,12 +15,12 @@ from typing import TypeAlias, TypeVar
 
 from pyklient.consumer.fetch.fetch_position import Cursor, FetchedBatches, FetchFailure
 from pyklient.consumer.stream.consumed_positions import Position, Starts
+from pyklient.consumer.stream.decoding_failures import DecodingFailures
 from pyklient.consumer.stream.fetch_queue import NO_BYTES, FetchQueue
 from pyklient.consumer.stream.handed_counts import HandedCounts
 from pyklient.consumer.stream.message_in_hand import InHand
 from pyklient.consumer.stream.messages_or_columns import AnyChunk, Decoding, Form
-from pyklient.errors import CorruptRecordError, MessageTooLargeError, UnsupportedCodecError
-from pyklient.kernel import Chunk, Message
+from pyklient.kernel import Chunk, Lease, Message
 from pyklient.kernel.decode.column_decoding import ColumnChunk
 from pyklient.topic_partition import TopicPartition
 
@@ -34,10 +34,10 @@ class ChunkReader:
     """Decodes fetched batches into the chunk from which a loop gets messages.
 
     One loop at a time uses a ChunkReader, which shares the lock of *queue*. *restart* reads a cursor's
-    partition again from an offset, in place of what is queued.
+    partition again from an offset, in place of what is queued. While *lease* has ended, loops wait.
     """
 
-    def __init__(self, queue: FetchQueue, decoding: Decoding, restart: Restart) -> None:
+    def __init__(self, queue: FetchQueue, decoding: Decoding, restart: Restart, lease: Lease) -> None:
         self.asks = 0
         """The number of times that loops have asked for messages."""
         self.busy = False
@@ -49,6 +49,8 @@ class ChunkReader:
         self._decoding = decoding
         self._restart = partial(_restart, queue, restart)
         self._in_hand = InHand()
+        self._failures = DecodingFailures(queue, decoding, self._in_hand, self._restart)
+        self._lease = lease
         self._stopped = False
         """True if the chunk was stopped before all of its messages were handed out: its partition is revoked
         or being paused, or the stream has ended."""
@@ -62,6 +64,7 @@ class ChunkReader:
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         self._finish()
+        self._queue.await_lease(self._lease, deadline, timeout)
         # A chunk that is revoked from here on is handed out all the same, but stopped.
         while (chunk := self.chunk) is None or not form.made(chunk):
             if chunk is not None:
@@ -78,7 +81,7 @@ class ChunkReader:
             except Exception as error:
                 if item is not self._queue.source:
                     continue  # another thread has paused the partition, or continues it at another offset
-                raise self._pass_over(item, error) from None
+                raise self._failures.pass_over(item, error) from None
         self.busy = True
         return chunk
 
@@ -152,20 +155,11 @@ class ChunkReader:
             if self.chunk is chunk and not chunk.remaining:
                 self._leave_chunk()
 
-    def _pass_over(self, fetched: FetchedBatches, error: Exception) -> Exception:
-        """Let the next loop skip the part of *fetched* that could not be decoded. Return the error to
-        raise."""
-        if isinstance(error, CorruptRecordError | UnsupportedCodecError | MessageTooLargeError):
-            self._restart(fetched.cursor, fetched.start)
-            self._queue.source = None
-            return type(error)(f"{fetched.cursor.partition} at offset {fetched.start}: {error}")
-        offset = self._decoding.next_offset(fetched)
-        self._in_hand.undecodable = fetched, offset
-        fetched.start = offset + 1
-        return error
-
     def gather(self, chunk: AnyChunk | None, max_records: int) -> list[Message]:
-        """Return up to *max_records* messages from *chunk* and from the batches queued after it."""
+        """Return up to *max_records* messages from *chunk* and from the batches queued after it.
+
+        The list is empty if the lease has ended meanwhile. The messages are then handed out later.
+        """
         batch: list[Message] = []
         parts: list[tuple[Cursor, int]] = []
         """The cursors of the messages in the batch, each with the index of its first message."""
@@ -186,12 +180,16 @@ class ChunkReader:
             except Exception:
                 break  # the messages before it are handed out first; the next batch meets the error again
             chunk = self.chunk
+        if self._lease.ended():
+            self.return_unread()
+            return []
         return batch if all(not cursor.dropped for cursor, _ in parts) else _without_dropped(batch, parts)
 
     def note_columns(self, chunk: ColumnChunk, rows: int) -> bool:
-        """Count *rows* of *chunk* as handed out. Return False if the partition was revoked meanwhile."""
+        """Count *rows* of *chunk* as handed out. Return False if they may not be handed out, because the
+        partition was revoked or the lease has ended meanwhile."""
         with self._lock:
-            if self._queue.source is None or not chunk.remaining:
+            if self._queue.source is None or not chunk.remaining or self._lease.ended():
                 return False
             self._in_hand.note_batch(self._queue.source.cursor, chunk.position)
             chunk.hand_out(rows)
@@ -309,7 +307,7 @@ class ChunkReader:
             chunk, source = self.chunk, self._queue.source
             if chunk is not None and source is not None and chunk.handed:
                 cursor = source.cursor
-                offset = chunk.position if in_hand else chunk.last_handed
+                offset = chunk.last_handed if self.busy and not in_hand else chunk.position
                 found[cursor.partition] = Position(offset, cursor.owned.generation)
             if not in_hand:
                 for partition, (cursor, offset) in self._in_hand.batch.items():

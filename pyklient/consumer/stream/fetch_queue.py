@@ -8,12 +8,15 @@ from collections.abc import Sequence
 from pyklient.consumer.fetch.fetch_position import Cursor, FetchedBatches, FetchFailure, Item
 from pyklient.consumer.stream.consumed_positions import Positions
 from pyklient.errors import ConsumerTimeout, KafkaError, PartitionNotAssignedError, for_another
+from pyklient.kernel import Lease
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["NO_BYTES", "FetchQueue"]
 
 NO_BYTES = memoryview(b"")
 _TICK = 1.0
+_LEASE_TICK = 0.1
+"""The longest time, in seconds, after which a loop notices that its lease was extended."""
 _NAMED = 20
 
 
@@ -206,12 +209,24 @@ class FetchQueue:
                     raise for_another(self._topic_error)
                 if self.ended or self.positions.finished:
                     return None
-            left = _TICK if deadline is None else deadline - time.monotonic()
-            if left <= 0:
-                raise ConsumerTimeout(f"no message arrived for {self._name} within {timeout:.3g} s")
-            self.awaited = True
-            self._bell.acquire(timeout=min(left, _TICK))
-            self.awaited = False
+            self._sleep(_TICK, deadline, timeout)
+
+    def await_lease(self, lease: Lease, deadline: float | None, timeout: float | None) -> None:
+        """Wait while *lease* has ended. Return at once when the stream ends or fails.
+
+        Raises ConsumerTimeout at *deadline*, as :meth:`wait` does.
+        """
+        while lease.ended() and not self.ended and self._error is None:
+            self._sleep(_LEASE_TICK, deadline, timeout)
+
+    def _sleep(self, longest: float, deadline: float | None, timeout: float | None) -> None:
+        """Wait up to *longest* seconds for an entry. Raise ConsumerTimeout if *deadline* has passed."""
+        left = longest if deadline is None else deadline - time.monotonic()
+        if left <= 0:
+            raise ConsumerTimeout(f"no message arrived for {self._name} within {timeout:.3g} s")
+        self.awaited = True
+        self._bell.acquire(timeout=min(left, longest))
+        self.awaited = False
 
     def _add(self, items: Sequence[Item]) -> None:
         """Add *items*, which belong to one cursor, at the end. The lock must be held."""

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
 from pyklient import argument_checks
@@ -25,7 +25,7 @@ from pyklient.errors import (
     ConfigurationError,
     ConsumerTimeout,
 )
-from pyklient.kernel import Chunk, Message
+from pyklient.kernel import Chunk, Lease, LeasedIterator, Message
 from pyklient.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class StreamCore:
     """A stream without the KafkaStream that the user holds. Threads refer only to the StreamCore.
 
     *topics* are the names of topics, or the filter that selects them. *restart* reads a cursor's partition
-    again from an offset, in place of what is queued.
+    again from an offset, in place of what is queued. *lease* says until when messages may be handed out.
     """
 
     def __init__(
@@ -51,6 +51,7 @@ class StreamCore:
         decoding: Decoding,
         timeout: float | None,
         restart: Restart,
+        lease: Lease,
     ) -> None:
         self.topic_filter = topics if isinstance(topics, TopicFilter) else None
         """The filter that selects the topics; None if they are named."""
@@ -62,8 +63,9 @@ class StreamCore:
         self._timeout = timeout
         self.queue = FetchQueue(self.name)
         self._lock = self.queue.lock
-        self._reader = reader = ChunkReader(self.queue, decoding, restart)
+        self._reader = reader = ChunkReader(self.queue, decoding, restart, lease)
         self._active_loop = ActiveLoop(self._lock, self.queue.asked.notify_all, reader.cut, self._name)
+        self._lease = lease
         self._seen = (0, 0)
         self._seen_at = time.monotonic()
 
@@ -78,7 +80,7 @@ class StreamCore:
         return f"KafkaStream of {self.name}"
 
     def __iter__(self) -> Iterator[Message]:
-        return chain.from_iterable(self.chunks())
+        return self.messages(self.chunks())
 
     def batches(self, max_records: int = 10_000, timeout: float | None = 1.0) -> Loop[list[Message]]:
         """Return a loop over lists of messages, as ``KafkaStream.batches`` describes it."""
@@ -113,6 +115,10 @@ class StreamCore:
     def chunks(self) -> Loop[Chunk]:
         """Return a loop over chunks of decoded messages, from which the user's iterator gets the messages."""
         return Loop(self._active_loop, partial(self._reader.next, self._timeout, self._decoding))
+
+    def messages(self, chunks: Loop[Chunk]) -> Iterator[Message]:
+        """Return an iterator over the messages of *chunks*. Before each message, it asks the lease."""
+        return chain.from_iterable(map(LeasedIterator, chunks, repeat(self._lease)))
 
     def _batch(self, max_records: int, timeout: float | None) -> list[Message] | None:
         try:
@@ -274,7 +280,7 @@ class StreamCore:
             chunk = self._reader.chunk
             waits = bool(self.queue.items) or (chunk is not None and chunk.remaining > 0)
             seen = (self._reader.asks, 0 if chunk is None else chunk.handed)
-        if seen != self._seen or not waits:
+        if seen != self._seen or not waits or self.queue.awaited:
             self._seen, self._seen_at = seen, now
         return now - self._seen_at
 

@@ -8,7 +8,7 @@ from pyklient.consumer.owned_partitions import OwnedPartition
 from pyklient.consumer.parallel.key_queues import Order, Task
 from pyklient.consumer.parallel.parallel_stream import ParallelStream
 from pyklient.consumer.stream.messages_or_columns import Decoding
-from pyklient.kernel import encode_batch
+from pyklient.kernel import Lease, encode_batch
 from pyklient.protocol.records import NewRecord
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
@@ -36,7 +36,10 @@ class Bench:
     ) -> None:
         self.partition = TopicPartition("t", 0)
         self._records = records
-        self.stream = ParallelStream(["t"], Decoding(), lambda *_: None, order, max_in_hand, max_bytes)
+        self.lease = Lease()
+        self.stream = ParallelStream(
+            ["t"], Decoding(), lambda *_: None, self.lease, order, max_in_hand, max_bytes
+        )
         self._generation = 0
         self.assign(committed)
 

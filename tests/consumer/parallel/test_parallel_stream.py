@@ -1,6 +1,8 @@
 """The order in which workers get messages, the positions that are committed, and what comes again."""
 
+import math
 import random
+import threading
 from collections.abc import Iterable
 
 import pytest
@@ -9,6 +11,7 @@ from pyklient.consumer.parallel import completed_offsets
 from pyklient.consumer.parallel.key_queues import Task
 from pyklient.consumer.parallel.parallel_consumer import ParallelConsumer
 from pyklient.topic_partition import OffsetAndMetadata
+from tests.consumer.feed import wait_for
 from tests.consumer.parallel.bench import Bench, Record
 from tests.run.seed import seed
 
@@ -48,6 +51,23 @@ def test_without_an_order_messages_of_one_key_are_handled_at_the_same_time() -> 
     bench = Bench([Record(0, b"a"), Record(1, b"a")], order="unordered")
     bench.read_all()
     assert offsets([bench.take(), bench.take()]) == [0, 1]
+
+
+def test_workers_wait_while_the_lease_has_ended_and_get_nothing_that_was_revoked_meanwhile() -> None:
+    bench = Bench(unkeyed(2))
+    bench.read_all()
+    first = bench.take()
+    bench.lease.until = 0
+    taken: list[Task | None] = []
+    worker = threading.Thread(target=lambda: taken.append(bench.take()), daemon=True)
+    worker.start()
+    ready = bench.stream.queues._ready
+    wait_for(lambda: ready.qsize() == 1, "the worker to begin")  # what is left says that there is no more
+    assert taken == []
+    bench.revoke()
+    bench.lease.until = math.inf
+    worker.join(10)
+    assert offsets([first, *taken]) == [0, None]
 
 
 def test_no_more_messages_are_in_hand_than_allowed() -> None:

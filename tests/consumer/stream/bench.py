@@ -10,7 +10,7 @@ from pyklient.consumer.owned_partitions import Assignment, MemberIdentity, Owned
 from pyklient.consumer.stream.messages_or_columns import Decoding
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.errors import ConsumerTimeout
-from pyklient.kernel import encode_batch
+from pyklient.kernel import Lease, encode_batch
 from pyklient.protocol.records import AbortedTransactions, NewRecord
 from pyklient.topic_partition import TopicPartition
 
@@ -56,12 +56,14 @@ class Bench:
     """One stream with an assignment of ``t-0`` and ``t-1``, and a record of what the stream requests."""
 
     def __init__(self, *, timeout: float | None = 0.2, **decoding: Any) -> None:
+        self.lease = Lease()
         self.restarted: list[tuple[TopicPartition, int | None]] = []
         self.stream = StreamCore(
             ["t"],
             Decoding(**decoding),
             timeout,
             self._restart,
+            self.lease,
         )
         self.reads_again = False
         """True if the batches of a partition that is restarted are queued again."""

@@ -8,6 +8,15 @@ __all__ = ["MUTANTS"]
 
 MUTANTS: Final = (
     Mutant(
+        "consumer: a batch is handed out although the lease has ended while it was decoded",
+        "pyklient/consumer/stream/chunk_reader.py",
+        "        if self._lease.ended():\n            self.return_unread()\n            return []\n",
+        "",
+        (
+            "tests/consumer/stream/test_lease.py::test_a_batch_that_was_not_handed_out_before_the_end_of_the_lease_comes_later",
+        ),
+    ),
+    Mutant(
         "consumer: the offsets of a deleted topic count for a new topic of its name",
         "pyklient/consumer/offsets/zookeeper_offset_store.py",
         "if node.written < created[each.topic]:",
@@ -105,7 +114,7 @@ MUTANTS: Final = (
     Mutant(
         "consumer: the message in hand counts as done",
         "pyklient/consumer/stream/chunk_reader.py",
-        "offset = chunk.position if in_hand else chunk.last_handed",
+        "offset = chunk.last_handed if self.busy and not in_hand else chunk.position",
         "offset = chunk.position",
         (
             "tests/consumer/stream/test_stream_core.py::test_a_message_counts_as_in_hand_until_the_next_one_is_asked_for",

@@ -8,6 +8,24 @@ __all__ = ["MUTANTS"]
 
 MUTANTS: Final = (
     Mutant(
+        "consumer: a member that was woken hands out what it had fetched before",
+        "pyklient/consumer/group/assignment_handler.py",
+        "        self._ownership.lease.until = until\n",
+        "        self._ownership.lease.until = until + 3600\n",
+        (
+            "tests/consumer/group/test_stopped_member.py::test_a_woken_member_hands_out_nothing_that_another_member_has_got_meanwhile",
+        ),
+    ),
+    Mutant(
+        "consumer: a heartbeat that the coordinator rejects extends the lease",
+        "pyklient/consumer/group/classic/heartbeat.py",
+        "    sent_at = time.monotonic()\n",
+        "    sent_at = member.confirmed_at = time.monotonic()\n",
+        (
+            "tests/consumer/group/classic/test_dialogues.py::test_only_a_response_of_the_coordinator_that_knows_the_member_confirms_it",
+        ),
+    ),
+    Mutant(
         "consumer/group: the longer runs go to the last members",
         "pyklient/consumer/group/assignors/even_split.py",
         "starts = [share * taker + min(taker, extra) for taker in range(takers + 1)]",

@@ -7,9 +7,10 @@ ends the session. ``rebalance_timeout_ms`` limits the time for both together dur
 
 import logging
 import queue
+import threading
 import time
-from collections.abc import Callable, Collection
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 
 from pyklient.config import ConsumerConfig
@@ -79,6 +80,7 @@ class Handover:
         others when all members have joined again.
         """
         member, identity = self._member, self._member.identity
+        self.handler.extend_lease(member.confirmed_until)
         if self._owned and not member.owned:
             # The group had removed the member, which then joined as a newcomer.
             self.handler.lost(self._owned)
@@ -134,7 +136,34 @@ class Handover:
         event = self.event_after_sleep() or self._heartbeats.send() or self.event_after_sleep()
         if event is Event.LOST:
             self.handler.lost(self._owned)
+        else:
+            self.handler.extend_lease(self._member.confirmed_until)
         return event
+
+    @contextmanager
+    def keeping_lease(self) -> Iterator[None]:
+        """In a ``with`` block, in which the member joins, let the streams hand out messages of the partitions
+        that the member keeps.
+
+        A member that joins sends no heartbeats, and its group waits for it, up to ``rebalance_timeout_ms``.
+        If the process is stopped meanwhile for longer than its session, the lease ends all the same.
+        """
+        over = threading.Event()
+        if self._owned:
+            self.thread.call(partial(self._keep_lease, over))
+        try:
+            yield
+        finally:
+            over.set()
+
+    def _keep_lease(self, over: threading.Event) -> None:
+        """Extend the lease of the streams until *over*, on the rebalance thread."""
+        member = self._member
+        session = member.session_timeout_ms / 1000
+        latest = member.confirmed_until + member.rebalance_timeout_ms / 1000
+        while not over.is_set():
+            self.handler.keep_lease(min(time.monotonic() + session, latest))
+            over.wait(min(self._heartbeats.interval, session / 3))
 
     def event_after_sleep(self) -> Event | None:
         """Return Event.LOST if the process did not run for so long that the group has removed the member.

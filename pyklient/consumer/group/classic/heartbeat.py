@@ -1,6 +1,7 @@
 """Heartbeat and leave: the requests that a member sends to its group coordinator after it has joined."""
 
 import logging
+import time
 
 from pyklient.consumer.group.classic.member import Member
 from pyklient.consumer.group.classic.states import Event
@@ -27,11 +28,14 @@ def heartbeat(member: Member) -> Dialogue[Event | None]:
         member_id=member.member_id,
         group_instance_id=member.instance_id,
     )
+    sent_at = time.monotonic()
     response = yield from member.coordinator.ask(request)
     match response.error_code:
         case ErrorCode.NONE:
+            member.confirmed_at = sent_at
             return None
         case ErrorCode.REBALANCE_IN_PROGRESS:
+            member.confirmed_at = sent_at
             return Event.REJOIN
         case ErrorCode.UNKNOWN_MEMBER_ID | ErrorCode.ILLEGAL_GENERATION:
             log.warning(

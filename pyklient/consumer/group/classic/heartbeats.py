@@ -43,6 +43,13 @@ class Heartbeats:
         self._ran_at = time.monotonic()
         self.due_at = self._ran_at + self.interval
 
+    def begin(self) -> None:
+        """Make the first heartbeat of a generation due: one interval from now, or now if the group has
+        confirmed the member so long ago that its session may end before that."""
+        self.postpone()
+        if self._member.confirmed_until <= self.due_at:
+            self.due_at = self._ran_at
+
     def slept_too_long(self) -> bool:
         """Return True if the group thread has not run for longer than ``session_timeout_ms``, so that the
         group must have removed the member. That happens if the process or the machine was suspended."""

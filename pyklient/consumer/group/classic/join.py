@@ -5,6 +5,7 @@ over a list of responses. Their results are kept in the :class:`Member`.
 """
 
 import logging
+import time
 from collections.abc import Iterable
 
 from pyklient.assignor import Assignor, LastAssignment
@@ -135,9 +136,11 @@ def _sync(member: Member, joined: JoinGroupResponse) -> Dialogue[list[TopicParti
     if joined.leader == joined.member_id:
         request.assignments = yield from assign_all(member, joined)
     timeout = member.rebalance_timeout_ms / 1000 + _ANSWER_MARGIN
+    sent_at = time.monotonic()
     response = yield from member.coordinator.ask(request, timeout=timeout)
     match response.error_code:
         case ErrorCode.NONE:
+            member.confirmed_at = sent_at
             partitions = _partitions(response.assignment)
             member.last = LastAssignment(partitions, member.generation)
             return partitions

@@ -1,5 +1,6 @@
 """A member of a group, with the state that the member and its group coordinator share."""
 
+import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
@@ -39,6 +40,9 @@ class Member:
     watched: Mapping[str, int] | None = None
     """The number of partitions of each topic at the time when this member assigned them as the leader. None
     if another member is the leader."""
+    confirmed_at: float = -math.inf
+    """The time, in seconds of ``time.monotonic``, at which the last request was sent whose response has
+    confirmed that the group has this member."""
     members: Set[str] = frozenset()
     """The ids of the group's members when this member was the leader last."""
 
@@ -60,6 +64,11 @@ class Member:
     def identity(self) -> MemberIdentity:
         """The identity under which this member commits offsets."""
         return MemberIdentity(self.generation, self.member_id, self.instance_id)
+
+    @property
+    def confirmed_until(self) -> float:
+        """The time until which the group keeps this member even if it gets no further heartbeat."""
+        return self.confirmed_at + self.session_timeout_ms / 1000
 
     @property
     def incremental(self) -> bool:

@@ -124,7 +124,8 @@ class MemberLoop:
         self._subscribed, self.handover.must_rejoin = member.topics, False
         timeout = member.rebalance_timeout_ms / 1000 + _JOIN_MARGIN
         try:
-            partitions = self._dialogues.play(join(member, self._cause), timeout)
+            with self.handover.keeping_lease():
+                partitions = self._dialogues.play(join(member, self._cause), timeout)
         except KafkaError as error:
             if not error.retriable:
                 raise
@@ -137,7 +138,7 @@ class MemberLoop:
         self.handover.pending = partitions
         asks_for = member.selection.subscription.asks_for
         self.handover.handler.watch(None if asks_for is None else asks_for | (member.watched or {}).keys())
-        self._heartbeats.postpone()
+        self._heartbeats.begin()
         # Before the handler has them: the first message may be handed out while this thread is still busy.
         log.info(
             "group %s has rebalanced, because %s; member %s got %d partitions in generation %d, after %.2f s",

@@ -1,3 +1,4 @@
+import time
 from collections.abc import Sequence, Set
 from types import MappingProxyType
 from typing import Any
@@ -209,6 +210,18 @@ def test_a_heartbeat_tells_of_having_been_removed(code: int) -> None:
     event, _ = play(heartbeat(member), [HeartbeatResponse(error_code=code)])
     assert event is Event.LOST
     assert (member.member_id, member.generation) == ("" if code == UNKNOWN_MEMBER_ID else "m1", -1)
+
+
+@pytest.mark.parametrize(
+    ("code", "confirms"),
+    [(0, True), (REBALANCE_IN_PROGRESS, True), (UNKNOWN_MEMBER_ID, False), (NOT_COORDINATOR, False)],
+)
+def test_only_a_response_of_the_coordinator_that_knows_the_member_confirms_it(
+    code: int, confirms: bool
+) -> None:
+    member, before = stable(), time.monotonic()
+    play(heartbeat(member), [HeartbeatResponse(error_code=code)])
+    assert (member.confirmed_until >= before + 10) is confirms, "the session time-out is 10 s"
 
 
 def test_a_heartbeat_to_the_wrong_broker_looks_for_the_right_one_next_time() -> None:

@@ -32,6 +32,14 @@ class ScriptedHandler:
         self.owned: set[TopicPartition] = set()
         self.known_lost: set[TopicPartition] = set()
         self.told: list[str] = []
+        self.lease = 0.0
+        self.kept: list[float] = []
+
+    def extend_lease(self, until: float) -> None:
+        self.lease = until
+
+    def keep_lease(self, until: float) -> None:
+        self.kept.append(until)
 
     def assigned(self, partitions: Collection[TopicPartition], identity: MemberIdentity) -> None:
         self.then()
@@ -59,7 +67,7 @@ class ScriptedHeartbeats:
     """The part of Heartbeats that a handover uses. A heartbeat is due at once if there is an *event* that
     follows from it."""
 
-    interval = 3.0
+    interval = 0.01
 
     def __init__(self, event: Event | None = None) -> None:
         self.event = event
@@ -147,3 +155,16 @@ def test_new_partitions_are_lost_too_if_the_group_removes_the_member_while_they_
     with handing_over(handler, heartbeats, stable()) as handover:
         assert handover.assign([ZERO]) is Event.LOST
     assert handler.known_lost == {ZERO}
+
+
+def test_the_lease_of_the_streams_goes_on_while_a_member_with_partitions_joins() -> None:
+    member = stable(assignors=[ASSIGNORS["cooperative-sticky"]], confirmed_at=100.0)
+    handler = ScriptedHandler()
+    with handing_over(handler, ScriptedHeartbeats(), member) as handover:
+        with handover.keeping_lease():
+            assert handler.kept == [], "it has nothing to hand out"
+        handover.assign([ZERO])
+        assert handler.lease == member.confirmed_until == 110.0
+        with handover.keeping_lease():
+            wait_for(lambda: len(handler.kept) > 2, "the lease to be extended again and again")
+        assert max(handler.kept) == 130.0, "the group waits for its members for 20 s at most"
