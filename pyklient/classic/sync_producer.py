@@ -13,6 +13,7 @@ from pyklient.classic.producer_request import ProducerRequest, ProducerResponseS
 from pyklient.classic.queue_item import ANY_PARTITION
 from pyklient.config.host_and_port import host_and_port
 from pyklient.errors import (
+    ConfigurationError,
     KafkaError,
     MessageTooLargeError,
     NoBrokersForPartitionError,
@@ -148,6 +149,10 @@ class SyncProducer:
         placed: dict[TopicPartition, ProducerRequest] = {}
         for request in requests:
             topic, partition, messages, keys = request
+            if not messages:
+                raise ConfigurationError(
+                    f"there are no messages to send to topic {topic!r}; pass at least one"
+                )
             if partition == ANY_PARTITION:
                 partition = random.choice(self._led_partitions(topic))
             where = TopicPartition(topic, partition)

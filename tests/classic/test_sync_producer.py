@@ -104,6 +104,13 @@ def test_a_message_that_is_too_large_is_refused_before_anything_is_sent() -> Non
         assert len(cluster.produced(1)) == 1
 
 
+def test_no_message_at_all_is_an_error() -> None:
+    with ScriptedCluster(SCRIPT) as cluster, producer_of(cluster) as sync:
+        with pytest.raises(ConfigurationError, match="no messages to send to topic 't'"):
+            sync.send("t", [], 0)
+        assert not cluster.events
+
+
 def test_a_broker_that_is_down_and_a_closed_producer_are_errors() -> None:
     down = Addressed(1)
     sync = SyncProducer(down.host, down.port)
