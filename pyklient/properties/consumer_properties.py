@@ -87,7 +87,7 @@ _SINCE_0_8: Final = (
         key="socket.timeout.ms",
         default=30_000,
         parse=whole(1),
-        effect="`request_timeout_ms` is this time and that of `fetch_max_wait_ms` together",
+        effect="`request_timeout_ms`, as the sum of this time and `fetch_max_wait_ms`",
     ),
     Property(
         key="rebalance.backoff.ms",
@@ -101,7 +101,7 @@ _SINCE_0_8: Final = (
         parse=whole(_LOWEST),
         option="consumer_timeout_ms",
         to_option=_endless_if_negative,
-        effect="a negative number waits forever",
+        effect="a negative number means no limit",
     ),
     Property(
         key="socket.receive.buffer.bytes",
@@ -270,7 +270,7 @@ CONSUMER_PROFILES: Final[Mapping[ProfileName, Profile]] = {
                 default="smallest",
                 option="auto_offset_reset",
                 to_option=_reset_of_0_7,
-                effect="with other values than `smallest` and `largest`, the loop that reads gets an error",
+                effect="any other value than `smallest` and `largest` raises an error in the loop that reads",
                 also=("auto.offset.reset",),
             ),
             Property(

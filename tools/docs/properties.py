@@ -19,10 +19,10 @@ TARGET = ROOT / "docs" / "properties.md"
 _HEAD = """\
 # Properties of the classic clients
 
-`from_properties` makes a client from a dictionary of properties, as Kafka's classic clients in Scala were
-made. The *profile* says whose names, defaults and rules hold: `"0.7"`, `"0.8"` or `"0.10"`. It changes
-nothing on the wire: the broker decides about the format of messages and the versions of requests, as for
-every client.
+Kafka's classic clients in Scala are made from properties. `from_properties` makes a client of pyklient from
+the same properties, in a dictionary. The *profile* is the version of Kafka whose names, defaults and rules
+apply: `"0.7"`, `"0.8"` or `"0.10"`. The profile does not change the format of messages or the versions of
+requests: as with every client of pyklient, these depend on the broker.
 
 ```text
 properties = {"zookeeper.connect": "localhost:2181", "group.id": "billing", "auto.offset.reset": "smallest"}
@@ -32,18 +32,18 @@ connector = ConsumerConnector.from_properties(properties, profile="0.8")
 Without a profile, the properties are those of today's clients in Java, which
 [Configuration](configuration.md) lists.
 
-- A value is text, as in a file, or has the type that the text describes. A boolean is `true` or `false`,
-  and nothing else; `True` is an error.
+- A value is text, as in a file, or has the type that the text describes. As text, a boolean
+  must be `true` or `false`, in small letters.
 - The names that a property has in another version are accepted too. The tables list them in parentheses.
-- A key that a version does not have, and that something else has replaced, is an error that says what to
+- Some keys of other versions have been replaced by something else. Such a key is an error, which says what to
   use instead.
 - An unknown key is ignored with a warning, which suggests a similar key. Keys that begin with `external`
   belong to your own code, and cause no warning.
-- A class is written as `module:name`. A class whose constructor needs an argument gets the properties. The
-  names `kafka.serializer.DefaultEncoder`, `kafka.serializer.StringEncoder`,
+- A class is written as `module:name`. If the constructor of the class needs an argument, it gets
+  the properties. The names `kafka.serializer.DefaultEncoder`, `kafka.serializer.StringEncoder`,
   `kafka.producer.DefaultPartitioner` and `kafka.producer.ByteArrayPartitioner` stand for pyklient's
   classes.
-- Properties that contradict each other raise `ConfigurationError`, which names both.
+- If two properties contradict each other, `ConfigurationError` is raised, which names both.
 
 Complete programs are [consumer_of_0_7.py](../examples/zookeeper/consumer_of_0_7.py),
 [consumer_of_0_8.py](../examples/zookeeper/consumer_of_0_8.py) and
