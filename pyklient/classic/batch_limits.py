@@ -28,11 +28,13 @@ class BatchLimits:
         """Return the number of messages, from the start of *group*, that fit into one request. The result is
         at least 1."""
         left = self._bytes.get(topic, _DEFAULT_BYTES)
-        sizes = [len(message.message or b"") for message in group]
-        if not any(message.key for message in group) and sum(sizes) + _OVERHEAD * len(sizes) <= left:
+        values = [message.message for message in group]
+        keys = [message.key for message in group]
+        total = sum(map(len, filter(None, values))) + sum(map(len, filter(None, keys)))
+        if total + _OVERHEAD * len(group) <= left:
             return len(group)
-        for index, (size, message) in enumerate(zip(sizes, group, strict=True)):
-            left -= size + len(message.key or b"") + _OVERHEAD
+        for index, (value, key) in enumerate(zip(values, keys, strict=True)):
+            left -= len(value or b"") + len(key or b"") + _OVERHEAD
             if left < 0:
                 return max(1, index)
         return len(group)

@@ -197,7 +197,7 @@ def _request(where: TopicPartition, group: Sequence[KeyedMessage]) -> ProducerRe
         where.topic,
         where.partition,
         [message.message for message in group],
-        keys if any(key is not None for key in keys) else None,
+        None if keys.count(None) == len(keys) else keys,
     )
 
 

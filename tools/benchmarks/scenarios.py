@@ -27,6 +27,7 @@ SEND = Contender("pyklient", "own", "produce", 5_000_000)
 CALLBACK = Contender("pyklient, one callback per record", "own", "produce-callback", 2_000_000)
 SEND_MANY = Contender("pyklient `send_many`", "own", "produce-many", 5_000_000)
 SEND_ARROW = Contender("pyklient `send_arrow`", "own", "produce-arrow", 10_000_000)
+CLASSIC = Contender("pyklient classic producer", "own", "produce-classic", 1_000_000)
 SEND_PYTHON = Contender("pyklient, Python kernel", "own", "produce", 250_000, kernel="python")
 CONFLUENT_SEND = Contender("confluent-kafka", "confluent", "produce", 1_200_000)
 CONFLUENT_BATCH = Contender("confluent-kafka `produce_batch`", "confluent", "produce-batch", 1_200_000)
@@ -84,7 +85,7 @@ _FIELD_CONSUMERS = (MESSAGES, ARROW, CONFLUENT_CONSUME)
 PRODUCE = Scenario(
     "Produce, 100 B",
     (
-        *(SEND, CALLBACK, SEND_MANY, SEND_ARROW, SEND_PYTHON),
+        *(SEND, CALLBACK, SEND_MANY, SEND_ARROW, CLASSIC, SEND_PYTHON),
         *(CONFLUENT_SEND, CONFLUENT_BATCH, AIO_SEND, KAFKA_PYTHON_SEND, JAVA_SEND),
     ),
 )
