@@ -111,8 +111,10 @@ class ParallelConsumer:
 
     def _work(self) -> None:
         handle = self._handler
-        process = WorkerProcess(threading.current_thread().name, handle) if self._processes else None
+        process = None
         try:
+            if self._processes:
+                process = WorkerProcess(threading.current_thread().name, handle)
             while (task := self._stream.queues.next()) is not None:
                 self._handle(task, process or handle)
         except BaseException as error:

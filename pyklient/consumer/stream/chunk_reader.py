@@ -9,6 +9,7 @@ condition's code can leave the lock held. For the same reason a loop waits for a
 """
 
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TypeAlias, TypeVar
@@ -221,13 +222,15 @@ class ChunkReader:
             # An interruption may have left a chunk of which nothing has been handed out yet.
             starts = {source.cursor.partition: (source.cursor, chunk.position), **starts}
         parts = self._in_hand.fetched_again(starts)
-        if source is not None and all(source is not fetched for fetched, _ in parts):
-            self._queue.items.appendleft(source)
-        self._queue.items.extendleft(before for _, before in reversed(parts))
-        self.chunk = self._queue.source = None
+        begun = [] if source is None or any(source is fetched for fetched, _ in parts) else [source]
+        items = deque((*(before for _, before in parts), *begun, *self._queue.items))
+        # One line, so that Ctrl-C cannot separate them: every message is in hand or queued, and none in both.
+        self._queue.items, self.chunk, self._queue.source, self.busy = items, None, None, False
         if chunk is not None:
             chunk.stop()
-        self.busy = False
+        for fetched, before in parts:
+            fetched.cursor.taken -= fetched.at - before.at
+            fetched.buffer = NO_BYTES
         self._in_hand.finish(None)
 
     def seek(self, cursor: Cursor, offset: int) -> None:

@@ -89,15 +89,12 @@ class InHand:
         """Return the fetched batches of the partitions in *starts*, each with a copy that begins at the given
         offset.
 
-        The pairs are in the order in which the batches were fetched. Revoked partitions are left out. The
-        bytes of the batches count as queued again, and only the copies keep these bytes in memory.
+        The pairs are in the order in which the batches were fetched. Revoked partitions are left out.
         """
         found: list[tuple[FetchedBatches, FetchedBatches]] = []
         for fetched, before in self._parts:
             cursor, offset = starts.get(fetched.cursor.partition, (None, 0))
             if cursor is fetched.cursor and cursor.active:
                 before.start = max(before.start, offset)
-                cursor.taken -= fetched.at - before.at
-                fetched.buffer = memoryview(b"")
                 found.append((fetched, before))
         return found

@@ -116,8 +116,8 @@ cdef class MessageIterator:
             section = self.section
             message.headers = _headers(&cursor)
             if self.more != more:
-                # Stopped meanwhile. This one is not counted, and so not lost.
-                return message
+                # Stopped meanwhile. This one is not counted, and so it is not handed out.
+                raise StopIteration
         self.at = cursor.at
         self.last = message.offset
         self.more = more - 1
@@ -126,8 +126,17 @@ cdef class MessageIterator:
         return message
 
     def stop(self):
-        """Hand out no more messages from now on."""
+        """Hand out no more messages from now on. Return how many were left, the offset of the first of them (-1 if
+        none was left), and the offset of the last message that was handed out (-1 if none was)."""
+        cdef Cursor cursor = self.cursor()
+        cdef Py_ssize_t left = self.more
+        cdef int64_t last = self.last
+        cdef int64_t offset = -1
+        cdef Parsed record
         self.more = 0
+        if left and _next(&cursor, &record, self.base_timestamp) == NO_FAULT:
+            offset = <int64_t>(<uint64_t>self.base_offset + <uint64_t>record.delta)
+        return left, offset, last
 
     def remaining_messages(self):
         """Return the messages that have not been handed out, without handing them out."""

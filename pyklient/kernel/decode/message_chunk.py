@@ -58,15 +58,26 @@ class Chunk:
     def stop(self) -> None:
         """Hand out no more messages from now on. The position does not change.
 
-        A reader in another thread may still get one message that the position does not count. That message
-        will be read again elsewhere; it is never lost.
+        If a reader in another thread gets a message meanwhile, the position counts that message.
         """
         if self._stopped_at is None:
-            self._stopped_at = (self.handed, self.position, self.last_handed)
-            self._end()
+            self._stopped_at = (
+                self.handed,
+                self.position,
+                self.last_handed,
+            )  # for threads that ask meanwhile
+            self._stopped_at = self._end()
 
-    def _end(self) -> None:
-        self._iterator.__setstate__(self._count)
+    def _end(self) -> tuple[int, int, int]:
+        """End the iterator in one step. Return the values of ``handed``, ``position`` and ``last_handed`` at
+        this step."""
+        left = list(self._iterator)
+        handed = self._count - len(left)
+        return (
+            handed,
+            left[0].offset if left else self.next_offset,
+            self._messages[handed - 1].offset if handed else -1,
+        )
 
     # Each of these asks the iterator first: if a stop has moved it meanwhile, ``_stopped_at`` is set by then.
 
@@ -116,8 +127,9 @@ class IteratorChunk(Chunk):
         messages: list[Message] = self._message_iterator.remaining_messages()
         return messages
 
-    def _end(self) -> None:
-        self._message_iterator.stop()
+    def _end(self) -> tuple[int, int, int]:
+        left, offset, last = self._message_iterator.stop()
+        return self._count - left, self.next_offset if offset < 0 else offset, last
 
     @property
     def position(self) -> int:

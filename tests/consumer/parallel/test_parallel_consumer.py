@@ -12,7 +12,7 @@ import pytest
 
 from pyklient import Message, TopicPartition
 from pyklient.consumer.consumer_connector import ConsumerConnector
-from pyklient.consumer.parallel import completed_offsets
+from pyklient.consumer.parallel import completed_offsets, parallel_consumer
 from pyklient.consumer.parallel.parallel_consumer import ParallelConsumer
 from pyklient.consumer.topic_filter import Whitelist
 from pyklient.errors import ClosedError, ConfigurationError, MessageStreamsExistError, WorkerProcessError
@@ -409,3 +409,17 @@ def test_wrong_arguments_are_named(
 ) -> None:
     with ConsumerConnector(feed.bootstrap_servers) as connector, pytest.raises(error, match=text):
         connector.parallel(topics, **{"handler": print, **options})
+
+
+def test_a_worker_process_that_cannot_be_started_ends_the_run_with_the_error(
+    feed: Feed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError("no more processes")
+
+    monkeypatch.setattr(parallel_consumer, "WorkerProcess", refuse)
+    with connect(feed, feed.name(), **PARALLEL) as connector:
+        consumer = connector.parallel(feed.topic(1), handlers.write_pid, workers=2, processes=True)
+        with Running(consumer) as running:
+            wait_for(lambda: running.error is not None, "the end of the run")
+    assert str(running.error) == "no more processes"

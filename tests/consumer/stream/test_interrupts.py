@@ -20,6 +20,7 @@ from pyklient.consumer.stream import (
 )
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.errors import ConsumerTimeout, KafkaError
+from pyklient.kernel.decode import message_decoding
 from pyklient.topic_partition import TopicPartition
 from tests.consumer.stream.bench import Bench, batch, marker, until_raised, values
 
@@ -143,6 +144,34 @@ def test_a_batch_is_handed_out_again_only_if_an_interruption_kept_it_from_its_lo
         if not interrupted:
             assert interruption.left > 0, f"the interruption at step {step} did not end the loop"
             assert step > 50
+            return
+
+
+def test_a_redelivery_that_is_interrupted_loses_nothing_of_a_response_with_several_chunks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(message_decoding, "_ENOUGH_MESSAGES", 1)
+    for step in count(1):
+        bench = Bench(timeout=0)
+        bench.put(batch("a", "b"), batch("c", "d", base=2), batch("e", base=4), then=5)
+        in_hand = next(bench.stream.batches(3, timeout=0))
+        assert values(in_hand) == ["a", "b", "c"]
+        interruption = Interruption(step)
+        before = sys.gettrace()
+        sys.settrace(interruption)
+        try:
+            bench.stream.redeliver()
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(before)
+        seen = values(until_raised(bench.stream))
+        wanted = ["a", "b", "c", "d", "e"]
+        assert seen in (wanted, wanted[3:]), f"interrupted at step {step}"
+        assert bench.committable(in_hand=False) == {0: 5}, f"interrupted at step {step}"
+        if interruption.left > 0:
+            assert step > 20
+            assert seen == wanted
             return
 
 

@@ -155,6 +155,26 @@ class TestChunk:
             assert (chunk.handed, chunk.position, chunk.last_handed, chunk.remaining) == (2, 12, 11, 0)
             assert list(iterator) == list(chunk) == chunk.hand_out(3) == []
 
+    def test_what_another_thread_gets_while_a_chunk_is_being_stopped_counts_as_handed_out(
+        self, kernel: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        chunk = chunk_of(kernel, 5, base_offset=10)
+        got: list[int] = []
+        kind = type(chunk)
+        before: Any = vars(kind)["last_handed"]
+
+        def last_handed(self: Chunk) -> int:
+            if not got:  # as if the other thread ran now
+                got.append(next(iter(chunk)).offset)
+            found: int = before.fget(self)
+            return found
+
+        monkeypatch.setattr(kind, "last_handed", property(last_handed))
+        chunk.stop()
+        monkeypatch.undo()
+        assert got == [10]
+        assert (chunk.handed, chunk.position, chunk.last_handed, chunk.remaining) == (1, 11, 10, 0)
+
     def test_stopping_an_untouched_or_an_exhausted_chunk(self, kernel: Any) -> None:
         chunk = chunk_of(kernel, 2)
         chunk.stop()

@@ -8,6 +8,15 @@ __all__ = ["MUTANTS"]
 
 MUTANTS: Final = (
     Mutant(
+        "consumer: a redelivery empties what was fetched before it is queued again",
+        "pyklient/consumer/stream/message_in_hand.py",
+        "                found.append((fetched, before))\n",
+        "                fetched.buffer = memoryview(b'')\n                found.append((fetched, before))\n",
+        (
+            "tests/consumer/stream/test_interrupts.py::test_a_redelivery_that_is_interrupted_loses_nothing_of_a_response_with_several_chunks",
+        ),
+    ),
+    Mutant(
         "consumer: a batch is handed out although the lease has ended while it was decoded",
         "pyklient/consumer/stream/chunk_reader.py",
         "        if self._lease.ended():\n            self.return_unread()\n            return []\n",
