@@ -122,8 +122,9 @@ def test_a_member_whose_process_was_stopped_for_longer_than_its_session_gives_it
         assert isinstance(membership, ClassicMembership)
         before = membership.identity
         membership._loop._heartbeats._ran_at -= 10  # as if the thread had not run since then
-        wait_for(lambda: membership.identity.generation > before.generation, "to join again")
-        assert next(loop).value == b"a", "nothing was committed"
+        wait_for(lambda: len(listener.told) == 4, "to join again")
+        assert listener.told[2:] == [("lost", {0}), ("assigned", {0})]
+        assert membership.identity.generation > before.generation
+        assert next(loop).value == b"a", "the message in hand was not done"
         assert membership.identity.member_id == before.member_id, "the group still knew it"
-    assert ("lost", {0}) in listener.told
     assert "this process did not run for 10." in caplog.text
