@@ -85,7 +85,8 @@ class UncommittedPositions:
 
         A position is left out if its commit would take an earlier commit back. That happens in two cases: a
         message was committed while a loop had it in hand, or a message that was committed during a rebalance
-        comes again, because the new assignment begins at an older committed offset.
+        comes again, because the new assignment begins at an older committed offset. In the second case, the
+        position counts if the program has gone back itself.
 
         The offsets *queued* will be committed first. A position is compared with them as if they were
         committed. If it is equal, it is committed again nevertheless, because the earlier commit may fail.
@@ -111,7 +112,7 @@ class UncommittedPositions:
             if partition not in settled
             and (handed.read or partition not in self._named)
             and (partition in queued or not self._is_committed(partition, handed))
-            and handed.offset not in self._again.get(partition, ())
+            and (handed.chosen or handed.offset not in self._again.get(partition, ()))
         }
 
     def name(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> dict[TopicPartition, ToCommit]:

@@ -205,7 +205,7 @@ class ChunkReader:
             fetched, offset = self._in_hand.undecodable
             fetched.start, self._in_hand.undecodable = offset, None
         elif self.busy:
-            self._put_back(self._in_hand.starts(self.chunk, self._queue.source))
+            self._put_back(self._positions.repeat(self._in_hand.starts(self.chunk, self._queue.source)))
 
     def _put_back(self, starts: Starts) -> None:
         """Put the messages in hand, which begin at *starts*, at the front of the queue. The lock must be
@@ -242,7 +242,7 @@ class ChunkReader:
             self.stop()
             self.chunk = self._queue.source = None
         self._in_hand.leave_out(cursor.partition)
-        self._positions.note(cursor, offset)
+        self._positions.seek(cursor, offset)
 
     def pause(self, cursor: Cursor) -> None:
         """Hand out nothing of *cursor* until it is resumed, and keep what was fetched of it. The lock must be
@@ -311,10 +311,10 @@ class ChunkReader:
             if chunk is not None and source is not None and chunk.handed:
                 cursor = source.cursor
                 offset = chunk.last_handed if self.busy and not in_hand else chunk.position
-                found[cursor.partition] = Position(offset, cursor.owned.generation)
+                found[cursor.partition] = self._positions.at(cursor, offset)
             if not in_hand:
                 for partition, (cursor, offset) in self._in_hand.batch.items():
-                    found[partition] = Position(offset, cursor.owned.generation)
+                    found[partition] = self._positions.at(cursor, offset)
         return found
 
     def forget(self, partitions: Mapping[TopicPartition, int]) -> None:

@@ -20,6 +20,9 @@ class Position(NamedTuple):
     up."""
     metadata: str | None = None
     """The text to commit with the offset. None if the text does not matter."""
+    chosen: bool = False
+    """True if the program has called ``seek`` or ``redeliver`` since the partition was assigned, so that an
+    offset before the committed offset is to be committed."""
 
 
 class Positions:
@@ -30,6 +33,8 @@ class Positions:
 
     def __init__(self) -> None:
         self._known: dict[TopicPartition, Position] = {}
+        self._chosen: dict[TopicPartition, int] = {}
+        """The generation in which the program has called ``seek`` or ``redeliver`` last."""
         self._unfinished: set[TopicPartition] | None = None
 
     @property
@@ -43,9 +48,25 @@ class Positions:
 
     def note(self, cursor: Cursor, offset: int, *, read: bool = True) -> None:
         """Record that the messages of *cursor* before *offset* have been handed out."""
-        self._known[cursor.partition] = Position(offset, cursor.owned.generation, read)
+        self._known[cursor.partition] = self.at(cursor, offset, read=read)
         if self._unfinished is not None and cursor.end is not None and offset >= cursor.end:
             self._unfinished.discard(cursor.partition)
+
+    def at(self, cursor: Cursor, offset: int, *, read: bool = True) -> Position:
+        """Return *offset* as a position of *cursor*."""
+        generation = cursor.owned.generation
+        chosen = self._chosen.get(cursor.partition) == generation
+        return Position(offset, generation, read, chosen=chosen)
+
+    def seek(self, cursor: Cursor, offset: int) -> None:
+        """Record that the program continues *cursor* at *offset*."""
+        self._chosen[cursor.partition] = cursor.owned.generation
+        self.note(cursor, offset)
+
+    def repeat(self, starts: "Starts") -> "Starts":
+        """Record that the program gets the messages from *starts* on again. Return *starts*."""
+        self._chosen.update((each, cursor.owned.generation) for each, (cursor, _) in starts.items())
+        return starts
 
     def note_start(self, cursor: Cursor, offset: int) -> None:
         """Record that *cursor* continues at *offset*, which was looked up."""

@@ -181,6 +181,28 @@ def test_messages_that_come_again_take_no_commit_back(feed: Feed) -> None:
             assert feed.committed(group, topic) == [4]
 
 
+def test_a_position_that_the_program_goes_back_to_is_committed_also_if_messages_come_again(
+    feed: Feed,
+) -> None:
+    topic, group = feed.topic(2, "a", "b", "c"), feed.name()
+    with connect(feed, group, client_id="a", enable_auto_commit=False) as connector:
+        stream = connector.stream(topic)
+        assert values(next(stream.batches(3))) == ["a", "b", "c"]
+        with connect(feed, group, client_id="b") as other:
+            other.stream(topic)
+            wait_for(lambda: held(connector) == {0}, "the rebalance")
+            connector.commit_offsets()
+            stream.seek(TopicPartition(topic, 0), 1)
+            connector.commit_offsets()
+            assert feed.committed(group, topic) == [1]
+            assert next(iter(stream)).value == b"b"
+            connector.commit_offsets()
+            assert feed.committed(group, topic) == [2]
+            stream.redeliver()
+            connector.commit_offsets()
+            assert feed.committed(group, topic) == [1]
+
+
 def released(connector: ConsumerConnector) -> bool:
     return connector._ownership.rebalancing
 

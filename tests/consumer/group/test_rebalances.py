@@ -105,9 +105,13 @@ def test_a_commit_made_while_an_assignment_begins_is_not_taken_back(
             begin(assignment, assigned)
 
         def committing(
-            positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity, timeout: float
+            positions: Mapping[TopicPartition, OffsetAndMetadata],
+            identity: MemberIdentity,
+            timeout: float,
+            *,
+            once: bool = False,
         ) -> Rejections:
-            rejected = commit(positions, identity, timeout)
+            rejected = commit(positions, identity, timeout, once=once)
             if rejected:
                 refused.set()
             return rejected

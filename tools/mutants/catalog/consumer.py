@@ -8,6 +8,15 @@ __all__ = ["MUTANTS"]
 
 MUTANTS: Final = (
     Mutant(
+        "consumer: a position that the program went back to during a rebalance is not committed",
+        "pyklient/consumer/offsets/uncommitted_positions.py",
+        "and (handed.chosen or handed.offset not in self._again.get(partition, ()))",
+        "and handed.offset not in self._again.get(partition, ())",
+        (
+            "tests/consumer/group/test_groups.py::test_a_position_that_the_program_goes_back_to_is_committed_also_if_messages_come_again",
+        ),
+    ),
+    Mutant(
         "consumer: a redelivery empties what was fetched before it is queued again",
         "pyklient/consumer/stream/message_in_hand.py",
         "                found.append((fetched, before))\n",
