@@ -90,7 +90,7 @@ class _Knowledge(Enum):
 
 
 class ZooKeeperDiscovery:
-    """The brokers that were registered in ZooKeeper when it was last asked.
+    """The brokers that were registered in ZooKeeper when the client last asked ZooKeeper.
 
     If ZooKeeper cannot be reached, the client continues with these brokers. *required* says that the client
     has no other way to find a broker.

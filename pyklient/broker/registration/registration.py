@@ -47,9 +47,9 @@ class Registration:
     """The entries of one broker in ZooKeeper. Only the thread of the broker's event loop may call the
     methods.
 
-    The requests run in threads of an executor, so that the broker serves its clients meanwhile. It is not the
-    loop's own executor, because the loop starts a thread to end that one, which some versions of Python do
-    not allow at the end of a program.
+    The requests run in threads of an executor, so that the broker serves its clients meanwhile. This executor
+    is not the default executor of the loop: the loop would start a thread to end its default executor, and
+    some versions of Python do not allow that at the end of a program.
     """
 
     def __init__(self, address: str, session_timeout: float, loop: asyncio.AbstractEventLoop) -> None:

@@ -98,7 +98,7 @@ class ChunkReader:
             self._queue.asked.notify_all()
 
     def _remake(self, chunk: AnyChunk, form: Form[_C]) -> None:
-        """Convert *chunk*, which a loop of the other form (messages or columns) has begun, to *form*."""
+        """Convert *chunk*, which was partly read in the other form, to *form* (messages or columns)."""
         remade = form.remade(chunk)
         with self._lock:
             if self.chunk is chunk and not chunk.remaining:

@@ -71,7 +71,7 @@ class ZooKeeperMemberLoop:
         self.handler: AssignmentHandler
         self.joined: Future[None] = Future()
         self.over = False
-        """True when this thread has nothing more to do except to call ``then``."""
+        """True when the work of this thread is over. Its last step is to call ``then``."""
         self.then: Callable[[], None] | None = None
         """A function that this thread calls as its last step, or None."""
         self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
