@@ -82,7 +82,7 @@ def before_sending(hooks: CallbackHandler, batch: Sequence[Any]) -> Sequence[Any
     on the exception names the hook."""
     try:
         return returned_items(hooks.before_sending_data(batch))
-    except Exception as error:
+    except BaseException as error:
         error.add_note(f"{type(hooks).__name__}.before_sending_data failed")
         raise
 

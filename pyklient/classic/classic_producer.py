@@ -23,7 +23,7 @@ from pyklient.classic.producer_data import ProducerData
 from pyklient.classic.producer_send_thread import ProducerSendThread
 from pyklient.classic.queue_item import QueueItem
 from pyklient.classic.sending import AsyncSending, Sending, SyncSending
-from pyklient.errors import ConfigurationError, KafkaError
+from pyklient.errors import ConfigurationError, KafkaError, KafkaTimeoutError
 from pyklient.properties.producer_properties import producer_properties
 from pyklient.properties.profile import ProfileName
 
@@ -36,6 +36,8 @@ _CLOSE_TIMEOUT: Final = 120.0
 _UNWIND_TIMEOUT: Final = 10.0
 """The number of seconds for which queued messages are still sent when an exception leaves the ``with`` block,
 or when the program ends."""
+_LAST_WAIT: Final = 0.5
+"""The number of seconds that a send thread has at the end of the program to log the batch that it dropped."""
 
 
 class ClassicProducer:
@@ -72,14 +74,16 @@ class ClassicProducer:
         if config.producer_type == "async":
             if callback_handler is not None:
                 callback_handler.init(config.callback_handler_props)
-            self._sending = AsyncSending(config, event_handler, callback_handler, self._dropped)
+            self._sending = AsyncSending(
+                config, event_handler, callback_handler, self._dropped, self._candidates
+            )
         else:
             if callback_handler is not None:
                 log.warning(
                     "a synchronous producer has no queue, so it does not call the callback handler; set "
                     "producer.type=async"
                 )
-            self._sending = SyncSending(event_handler)
+            self._sending = SyncSending(event_handler, self._candidates)
         self._closed = False
         _producers.add(self)
         call_at_exit(_close_all)
@@ -142,11 +146,7 @@ class ClassicProducer:
         self._closed = True
         _producers.discard(self)
         self._sending.begin_close()
-        try:
-            self._sending.finish(time.monotonic() + seconds)
-        finally:
-            if self._candidates is not None:
-                self._candidates.close()
+        self._sending.finish(time.monotonic() + seconds)
 
     def __enter__(self) -> Self:
         return self
@@ -237,7 +237,9 @@ def _close_all() -> None:
         except Exception as error:
             log.warning("at the end of the program, %s could not be closed properly: %s", name, error)
     for thread in list(_ending):
-        thread.join(deadline - time.monotonic())
+        if not thread.join(deadline - time.monotonic()):
+            thread.give_up(KafkaTimeoutError("the program ends, and the time for queued messages has passed"))
+            thread.join(_LAST_WAIT)
     for producer, name in left_open.items():
         warnings.warn(f"{name} was never closed", ResourceWarning, source=producer, stacklevel=1)
 

@@ -47,5 +47,7 @@ class DroppedItems:
             return
         try:
             self._callback_handler.on_dropped(items, error)
-        except Exception:
+        except BaseException as failure:  # also SystemExit, which must not end the send thread
             log.exception("%s.on_dropped failed", type(self._callback_handler).__name__)
+            if threading.current_thread() is threading.main_thread() and not isinstance(failure, Exception):
+                raise  # Ctrl-C

@@ -41,7 +41,8 @@ class EventQueue(Generic[_Event]):
         self._closed: Callable[[], Exception] | None = None
         """A function that makes the error that a put raises after ``close``. None before ``close``."""
         self._drainer: int | None = None
-        """The identifier of the send thread. Its puts do not wait, because no other thread makes space."""
+        """The identifier of the send thread while it runs. Its puts do not wait, because no other thread
+        makes space."""
         self._drainer_waits = False
         self._wakes_at: float = _NEVER
         """The number of events at which a put wakes the send thread."""
@@ -90,6 +91,14 @@ class EventQueue(Generic[_Event]):
             added += more
         return added
 
+    def begin_draining(self) -> None:
+        """Note that the calling thread is the send thread. Its puts do not wait from now on."""
+        self._drainer = threading.get_ident()
+
+    def end_draining(self) -> None:
+        """Note that the send thread ends. A later thread may get the same identifier."""
+        self._drainer = None
+
     def drain(self, most: int) -> Collection[_Event]:
         """Remove at most *most* events and return them, without waiting."""
         with self._lock:
@@ -107,7 +116,6 @@ class EventQueue(Generic[_Event]):
         """Wait until the queue has *wanted* events or is half full, until it is closed, or until *timeout*
         seconds have passed. Only the send thread may call this."""
         with self._lock:
-            self._drainer = threading.get_ident()
             enough = min(wanted, self._half_full)
             if len(self._events) >= enough or self._closed is not None:
                 return

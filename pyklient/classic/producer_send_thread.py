@@ -16,6 +16,7 @@ from pyklient.classic.callback_handler import CallbackHandler, returned_items
 from pyklient.classic.dropped_items import DroppedItems
 from pyklient.classic.event_handler import EventHandler
 from pyklient.classic.event_queue import EventQueue
+from pyklient.classic.partition_candidates import PartitionCandidates
 from pyklient.errors import FailedToSendMessageError, KafkaError
 
 __all__ = ["ProducerSendThread"]
@@ -30,8 +31,8 @@ empty."""
 class ProducerSendThread:
     """The thread that owns the event handler, and calls the hooks of the callback handler.
 
-    It ends when the queue is closed and empty. Then it closes the event handler, and after that the callback
-    handler. *queue_time* is in seconds.
+    It ends when the queue is closed and empty. Then it closes the event handler, after that the callback
+    handler, and at last the *candidates*, if the profile is 0.7. *queue_time* is in seconds.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class ProducerSendThread:
         handler: EventHandler,
         callback_handler: CallbackHandler | None,
         dropped: DroppedItems,
+        candidates: PartitionCandidates | None,
         *,
         queue_time: float,
         batch_size: int,
@@ -49,8 +51,11 @@ class ProducerSendThread:
         self._handler = handler
         self._callback_handler = callback_handler
         self._dropped = dropped
+        self._candidates = candidates
         self._queue_time = max(queue_time, _SHORTEST_QUEUE_TIME)
         self._batch_size = batch_size
+        self._batch: list[Any] = []
+        """The items that were taken from the queue, and that the event handler has not got yet."""
         self._gave_up: KafkaError | None = None
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -74,8 +79,10 @@ class ProducerSendThread:
         Return the number of messages that were queued."""
         self._gave_up = error
         queued = list(self._queue.drain(self._queue.capacity))
-        self._drop(queued, error)
-        self._handler.interrupt()
+        try:
+            self._drop(queued, error)
+        finally:
+            self._interrupt()
         return len(queued)
 
     def join(self, timeout: float) -> bool:
@@ -90,40 +97,44 @@ class ProducerSendThread:
         return self._thread.ident == threading.get_ident()
 
     def _run(self) -> None:
+        self._queue.begin_draining()
         try:
-            batch = self._make_batches()
-            batch.extend(self._last_batch())
-            self._handle(batch)
+            self._make_batches()
+            self._batch.extend(self._last_batch())
+            self._handle_batch()
+        except BaseException as error:  # such as a MemoryError between two batches
+            self._fail(error)
         finally:
-            self._close(self._handler)
-            if self._callback_handler is not None:
-                self._close(self._callback_handler)
+            for opened in (self._handler, self._callback_handler, self._candidates):
+                if opened is not None:
+                    self._close(opened)
+            self._queue.end_draining()
 
-    def _make_batches(self) -> list[Any]:
-        """Pass batches to the event handler until the queue is closed and empty. Return the last batch, which
-        is not full."""
+    def _make_batches(self) -> None:
+        """Pass batches to the event handler until the queue is closed and empty. The last batch, which is not
+        full, is not passed on."""
         one_at_a_time = self._callback_handler is not None
-        batch: list[Any] = []
         last_send = time.monotonic()
         while True:
             closed = self._queue.closed
-            space = 1 if one_at_a_time else self._batch_size - len(batch)
+            space = 1 if one_at_a_time else self._batch_size - len(self._batch)
             if taken := self._queue.drain(space):
-                batch.extend(self._after_dequeuing(taken) if one_at_a_time else taken)
-                if len(batch) < self._batch_size:
+                self._batch.extend(self._after_dequeuing(taken) if one_at_a_time else taken)
+                if len(self._batch) < self._batch_size:
                     continue
             elif closed:
-                return batch
+                return
             elif (left := last_send + self._queue_time - time.monotonic()) > 0:
                 self._queue.wait(space, left)
                 continue
             elif one_at_a_time:
-                batch.extend(self._after_dequeuing((None,)))
-            self._handle(batch)
+                self._batch.extend(self._after_dequeuing((None,)))
+            self._handle_batch()
             last_send = time.monotonic()
-            batch = []
 
-    def _handle(self, batch: list[Any]) -> None:
+    def _handle_batch(self) -> None:
+        """Pass the batch to the event handler, and begin a new batch."""
+        batch, self._batch = self._batch, []
         if self._gave_up is not None:
             self._drop(batch, self._gave_up)
             return
@@ -135,6 +146,22 @@ class ProducerSendThread:
             unsent = error.unsent if isinstance(error, FailedToSendMessageError) and error.unsent else batch
             self._dropped.add(unsent, error, f"{_name(self._handler)}.handle failed: {error!r}")
 
+    def _fail(self, error: BaseException) -> None:
+        """Close the queue because the thread has to end, and drop the batch and what is queued."""
+        reason = f"{self.name} has ended because of {error!r}"
+        self._queue.close(lambda: KafkaError(f"{reason}; create a new producer"))
+        queued = self._queue.drain(self._queue.capacity)
+        log.error("%s; the producer accepts no more messages", reason, exc_info=error)
+        self._dropped.add([*self._batch, *queued], error, reason)
+
+    def _interrupt(self) -> None:
+        try:
+            self._handler.interrupt()
+            if self._candidates is not None:
+                self._candidates.close()
+        except Exception:
+            log.exception("%s.interrupt failed", _name(self._handler))
+
     def _drop(self, items: Sequence[Any], error: KafkaError) -> None:
         self._dropped.add(items, error, f"{self.name} has no time left")
 
@@ -144,12 +171,14 @@ class ProducerSendThread:
         assert hooks is not None
         for item in items:
             try:
-                yield from returned_items(hooks.after_dequeuing_existing_data(item))
-            except Exception as error:
+                returned = returned_items(hooks.after_dequeuing_existing_data(item))
+            except BaseException as error:  # also SystemExit, which must not end the thread
                 failed = f"{_name(hooks)}.after_dequeuing_existing_data failed: {error!r}"
                 if item is None:
                     log.error(failed, exc_info=error)
                 self._dropped.add([] if item is None else [item], error, failed)
+            else:
+                yield from returned
 
     def _last_batch(self) -> Sequence[Any]:
         hooks = self._callback_handler
@@ -157,16 +186,16 @@ class ProducerSendThread:
             return ()
         try:
             return returned_items(hooks.last_batch_before_close())
-        except Exception:
+        except BaseException:
             log.exception(
                 "%s.last_batch_before_close failed, so it adds nothing to the last batch", _name(hooks)
             )
             return ()
 
-    def _close(self, opened: EventHandler | CallbackHandler) -> None:
+    def _close(self, opened: EventHandler | CallbackHandler | PartitionCandidates) -> None:
         try:
             opened.close()
-        except Exception:
+        except BaseException:
             log.exception("%s.close failed", _name(opened))
 
 

@@ -14,6 +14,7 @@ from pyklient.classic.event_handler import EventHandler
 from pyklient.classic.event_queue import EventQueue
 from pyklient.classic.keyed_message import KeyedMessage
 from pyklient.classic.locks import new_turn_lock
+from pyklient.classic.partition_candidates import PartitionCandidates
 from pyklient.classic.producer_config import ClassicProducerConfig
 from pyklient.classic.producer_send_thread import ProducerSendThread
 from pyklient.classic.queue_item import QueueItem
@@ -31,7 +32,8 @@ __all__ = ["AsyncSending", "Sending", "SyncSending"]
 log = logging.getLogger("pyklient.producer")
 
 _GRACE: Final = 0.5
-"""The number of seconds for which ``finish`` waits until a send thread that was told to give up has ended."""
+"""The number of seconds for which ``finish`` waits until a thread that was told to give up has ended, or has
+left the event handler."""
 
 
 class Sending(ABC):
@@ -63,19 +65,26 @@ class Sending(ABC):
 class SyncSending(Sending):
     """Hands items to the event handler in the calling thread, one call at a time."""
 
-    def __init__(self, handler: EventHandler) -> None:
+    def __init__(self, handler: EventHandler, candidates: PartitionCandidates | None) -> None:
         self._handler = handler
+        self._candidates = candidates
         self._turn = new_turn_lock()
         """The lock that a thread holds while it runs the event handler."""
         self._closed: Callable[[], KafkaError] | None = None
         self._handler_closed = False
+        self._has_no_time = False
+        """True once ``finish`` has given up waiting. The thread that is sending then closes the handler."""
 
     def send(self, items: Sequence[Any]) -> None:
         """Send *items*. Raises the error of the event handler."""
         with self._turn:
             if self._closed is not None:
                 raise self._closed()
-            self._handler.handle(items)
+            try:
+                self._handler.handle(items)
+            finally:
+                if self._has_no_time:
+                    self._close_handler()
 
     def begin_close(self) -> None:
         """Accept no more items."""
@@ -83,24 +92,42 @@ class SyncSending(Sending):
             self._closed = _closed
 
     def finish(self, deadline: float) -> None:
-        """Wait until no thread is sending, then close the event handler."""
+        """Wait until no thread is sending, then close the event handler. At the *deadline*, interrupt the
+        thread that is sending."""
         left = min(max(deadline - time.monotonic(), 0.0), threading.TIMEOUT_MAX)
-        if not self._turn.acquire(timeout=left):
-            raise KafkaTimeoutError(
-                "the producer could not be closed in time, because another thread is still sending; the "
-                "event handler is not closed"
-            )
+        in_time = self._turn.acquire(timeout=left)
+        if not in_time:
+            self._has_no_time = True
+            self._handler.interrupt()
+            if not self._turn.acquire(timeout=_GRACE):
+                raise KafkaTimeoutError(
+                    "the producer could not be closed in time, because another thread is still sending; "
+                    "this thread closes the event handler when it has sent its messages"
+                )
         try:
-            if not self._handler_closed:
-                self._handler_closed = True
-                self._handler.close()
+            self._close_handler()
         finally:
             self._turn.release()
+        if not in_time:
+            raise KafkaTimeoutError(
+                "another thread was still sending when the time-out of close had passed; its messages may "
+                "not have been sent. The producer is closed"
+            )
 
     def abandon(self) -> None:
         """Make ``send`` raise ForkError."""
         self._turn = new_turn_lock()
         self._closed, self._handler_closed = _forked, True
+
+    def _close_handler(self) -> None:
+        if self._handler_closed:
+            return
+        self._handler_closed = True
+        try:
+            self._handler.close()
+        finally:
+            if self._candidates is not None:
+                self._candidates.close()
 
 
 class AsyncSending(Sending):
@@ -112,6 +139,7 @@ class AsyncSending(Sending):
         handler: EventHandler,
         callback_handler: CallbackHandler | None,
         dropped: DroppedItems,
+        candidates: PartitionCandidates | None,
     ) -> None:
         self._config = config
         self._callback_handler = callback_handler
@@ -125,6 +153,7 @@ class AsyncSending(Sending):
             handler,
             callback_handler,
             dropped,
+            candidates,
             queue_time=config.queue_buffering_max_ms / 1000,
             batch_size=config.batch_num_messages,
         )

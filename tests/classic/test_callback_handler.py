@@ -161,6 +161,10 @@ def fail(*_: Any) -> Any:
     raise KeyError("hook")
 
 
+def leave(*_: Any) -> Any:
+    raise SystemExit("hook")
+
+
 def nothing(*_: Any) -> Any:
     return None
 
@@ -169,7 +173,7 @@ def text(*_: Any) -> Any:
     return ["text"]
 
 
-@pytest.mark.parametrize("hook", [fail, nothing, text])
+@pytest.mark.parametrize("hook", [fail, leave, nothing, text])
 def test_an_item_is_dropped_if_the_hook_after_dequeuing_fails_and_the_thread_goes_on(
     recorder: Recorder, hook: Callable[..., Any], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -191,7 +195,7 @@ def test_an_item_is_dropped_if_the_hook_after_dequeuing_fails_and_the_thread_goe
     assert "1 message was dropped" in logged.message
 
 
-@pytest.mark.parametrize("hook", [fail, nothing, text])
+@pytest.mark.parametrize("hook", [fail, leave, nothing, text])
 @pytest.mark.parametrize(
     ("name", "sent"), [("after_dequeuing_existing_data", "handle 1"), ("last_batch_before_close", "handle 1")]
 )
@@ -217,11 +221,18 @@ def test_a_hook_that_fails_without_an_item_drops_nothing(
     assert all(f"Hooks.{name} failed" in record.message for record in caplog.records)
 
 
-@pytest.mark.parametrize("name", ["after_enqueue", "close", "on_dropped"])
+@pytest.mark.parametrize(
+    ("name", "hook"),
+    [("after_enqueue", fail), ("close", fail), ("close", leave), ("on_dropped", fail), ("on_dropped", leave)],
+)
 def test_an_exception_of_a_hook_that_only_observes_is_logged_and_changes_nothing(
-    recorder: Recorder, name: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    recorder: Recorder,
+    name: str,
+    hook: Callable[..., Any],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Hooks, name, fail)
+    monkeypatch.setattr(Hooks, name, hook)
     recorder.fails = name == "on_dropped"
     outcome = play(Script("", "send 1 2;close", batch=1), recorder, Hooks(recorder))
     assert outcome.startswith("sent; closed")

@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 
 from pyklient.classic.classic_producer import ClassicProducer
+from pyklient.classic.event_queue import EventQueue
 from pyklient.classic.keyed_message import KeyedMessage
 from pyklient.classic.producer_config import ClassicProducerConfig
 from pyklient.errors import (
     ConfigurationError,
     ForkError,
+    KafkaError,
     KafkaTimeoutError,
     ProducerClosedError,
     QueueFullError,
@@ -258,6 +260,31 @@ DROPPED = """
 make().send(KeyedMessage("topic", "1"))
 """
 
+STUCK = """
+import logging, threading
+from pyklient.classic import classic_producer
+classic_producer._UNWIND_TIMEOUT = 0.3
+logging.basicConfig()
+released, begun = threading.Event(), threading.Event()
+
+class Stuck(EventHandler):
+    def handle(self, messages):
+        begun.set()
+        released.wait(60)
+        raise RuntimeError("interrupted")
+    def interrupt(self):
+        released.set()
+
+config = ClassicProducerConfig(
+    metadata_broker_list="127.0.0.1:1", producer_type="async", batch_num_messages=1
+)
+producer = ClassicProducer(config, event_handler=Stuck())
+producer.send(KeyedMessage("topic", "1"))
+begun.wait(60)
+producer.send(KeyedMessage("topic", "2"), KeyedMessage("topic", "3"))
+del producer
+"""
+
 
 @pytest.mark.parametrize(("program", "sent"), [(AT_EXIT, "handle 1 2"), (DROPPED, "handle 1")])
 def test_what_is_queued_is_sent_at_the_end_of_the_program(program: str, sent: str) -> None:
@@ -269,6 +296,14 @@ def test_what_is_queued_is_sent_at_the_end_of_the_program(program: str, sent: st
     )
     assert ran.stdout == f"{sent}\nclose\n", ran.stderr
     assert "was never closed" in ran.stderr
+
+
+def test_what_a_dropped_producer_cannot_send_before_the_program_ends_is_logged() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(program=STUCK)], capture_output=True, text=True, timeout=60
+    )
+    assert "has no time left; 2 messages were dropped" in ran.stderr
+    assert "Stuck.handle failed: RuntimeError('interrupted'); 1 message was dropped" in ran.stderr
 
 
 def test_a_dropped_producer_sends_what_is_queued_and_its_thread_ends(recorder: Recorder) -> None:
@@ -311,3 +346,105 @@ def test_row_32_options_that_cannot_be_are_an_error(options: Any) -> None:
 def test_the_thread_is_named_after_the_client(recorder: Recorder) -> None:
     with ClassicProducer(async_config(client_id="billing"), event_handler=recorder):
         assert [thread.name for thread in send_threads()] == ["ProducerSendThread-billing"]
+
+
+def test_a_send_thread_that_cannot_go_on_drops_what_it_has_and_refuses_more(
+    recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    producer = held(recorder)
+    producer.send(*messages("123"))
+    drain = EventQueue.drain
+    failures = [MemoryError("no memory")]
+
+    def fail_once(queue: EventQueue[Any], most: int) -> Any:
+        if failures:
+            raise failures.pop()
+        return drain(queue, most)
+
+    monkeypatch.setattr(EventQueue, "drain", fail_once)
+    recorder.gate.set()
+    recorder.wait(2)
+    with pytest.raises(KafkaError, match=r"has ended because of MemoryError\('no memory'\)"):
+        producer.send(*messages("4"))
+    producer.close(10)
+    assert recorder.calls == ["handle s", "close"]
+    assert producer.dropped_count == 3
+    assert not send_threads()
+
+
+def test_an_event_handler_that_sends_to_the_full_queue_does_not_wait_even_if_the_thread_never_has() -> None:
+    """All messages are there when the thread starts, so that it has not waited for messages before."""
+    raised: list[BaseException] = []
+    handling, filled = threading.Event(), threading.Event()
+
+    class Sending(Recorder):
+        def handle(self, messages_: Sequence[Any]) -> None:
+            super().handle(messages_)
+            if messages_[0].message == "1":
+                handling.set()
+                filled.wait(10)
+                try:
+                    producer.send(*messages("4"))
+                except QueueFullError as error:
+                    raised.append(error)
+
+    handler = Sending()
+    config = async_config(queue_buffering_max_messages=2, batch_num_messages=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(EventQueue, "wait", lambda queue, wanted, timeout: time.sleep(min(timeout, 0.01)))
+        with ClassicProducer(config, event_handler=handler) as producer:
+            producer.send(*messages("1"))
+            assert handling.wait(10)
+            producer.send(*messages("23"))
+            filled.set()
+            handler.wait(2)
+    assert handler.calls == ["handle 1", "handle 2", "handle 3", "close"]
+    assert "message 1 of 1" in str(raised[0])
+
+
+def test_close_of_a_busy_synchronous_producer_interrupts_the_send_and_closes_the_handler() -> None:
+    class Interruptible(Recorder):
+        def interrupt(self) -> None:
+            self.record("interrupt")
+            self.fails = True
+            self.gate.set()
+
+    handler = Interruptible()
+    handler.gate.clear()
+    producer = ClassicProducer(
+        ClassicProducerConfig(metadata_broker_list="127.0.0.1:1"), event_handler=handler
+    )
+    raised: list[BaseException] = []
+
+    def send() -> None:
+        try:
+            producer.send(*messages("1"))
+        except RuntimeError as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    handler.wait(1)
+    with pytest.raises(KafkaTimeoutError, match="another thread was still sending"):
+        producer.close(0.1)
+    thread.join(10)
+    assert len(raised) == 1
+    assert handler.calls == ["handle 1", "interrupt", "close"]
+    producer.close()
+    assert handler.calls[-1] == "close"
+    assert handler.calls.count("close") == 1
+
+
+def test_the_thread_of_a_late_send_closes_the_event_handler(recorder: Recorder) -> None:
+    recorder.gate.clear()
+    producer = ClassicProducer(
+        ClassicProducerConfig(metadata_broker_list="127.0.0.1:1"), event_handler=recorder
+    )
+    thread = threading.Thread(target=producer.send, args=messages("1"))
+    thread.start()
+    recorder.wait(1)
+    with pytest.raises(KafkaTimeoutError, match="this thread closes the event handler"):
+        producer.close(0)
+    recorder.gate.set()
+    thread.join(10)
+    assert recorder.calls == ["handle 1", "close"]

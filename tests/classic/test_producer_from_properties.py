@@ -7,6 +7,7 @@ import pytest
 
 from pyklient import CallbackHandler, ClassicProducer, EventHandler, KeyedMessage, Producer, ProducerData
 from pyklient.errors import (
+    BrokerConnectionError,
     ConfigurationError,
     FailedToSendMessageError,
     NoBrokersForPartitionError,
@@ -44,6 +45,22 @@ class NamedHooks(CallbackHandler):
     def before_enqueue(self, item: Any) -> Any:
         item.partition = self.partition
         return item
+
+
+class ClosingHooks(CallbackHandler):
+    """Hooks that close their producer when they get the first item."""
+
+    producer: ClassicProducer
+
+    def __init__(self) -> None:
+        self.dropped: list[tuple[Any, BaseException]] = []
+
+    def after_dequeuing_existing_data(self, item: Any | None) -> Sequence[Any]:
+        self.producer.close()
+        return super().after_dequeuing_existing_data(item)
+
+    def on_dropped(self, items: Sequence[Any], error: BaseException) -> None:
+        self.dropped += [(item.data, error) for item in items]
 
 
 def test_without_a_profile_it_is_todays_producer() -> None:
@@ -87,6 +104,19 @@ def test_the_properties_of_0_7_name_handlers_and_their_properties() -> None:
     ]
     with pytest.raises(QueueClosedError):
         producer.send(ProducerData("topic", b"3"))
+
+
+def test_a_producer_of_0_7_that_a_hook_closes_keeps_its_brokers_until_the_queue_is_empty() -> None:
+    """Nothing listens at the address, so the error tells whether a connection was tried."""
+    hooks = ClosingHooks()
+    given = {"broker.list": f"3:127.0.0.1:{free_port()}", "producer.type": "async", "batch.size": "1"}
+    with Producer.from_properties(given, "0.7", callback_handler=hooks) as producer:
+        hooks.producer = producer
+        producer.send(ProducerData("topic", [b"1", b"2"]))
+    assert [data for data, _ in hooks.dropped] == [b"1", b"2"]
+    for _, error in hooks.dropped:
+        assert "closed" not in str(error)
+        assert isinstance(error.__cause__, BrokerConnectionError)
 
 
 @pytest.mark.parametrize("handler", ["callback", "event"])

@@ -44,21 +44,21 @@ MUTANTS: Final = (
     Mutant(
         "classic: a full batch is not handed out",
         _THREAD,
-        "                if len(batch) < self._batch_size:\n",
-        "                if len(batch) < 2 * self._batch_size:\n",
+        "                if len(self._batch) < self._batch_size:\n",
+        "                if len(self._batch) < 2 * self._batch_size:\n",
         (_SCRIPTS,),
     ),
     Mutant(
         "classic: the last batch is lost when the producer closes",
         _THREAD,
-        "            elif closed:\n                return batch\n",
-        "            elif closed:\n                return []\n",
+        "            self._batch.extend(self._last_batch())\n            self._handle_batch()\n",
+        "            self._batch.extend(self._last_batch())\n",
         (_SCRIPTS,),
     ),
     Mutant(
         "classic: the hooks do not learn that the queue time has passed",
         _THREAD,
-        "                batch.extend(self._after_dequeuing((None,)))\n",
+        "                self._batch.extend(self._after_dequeuing((None,)))\n",
         "                pass\n",
         (f"{_HOOKS}test_row_34_after_dequeuing_gets_none_when_the_queue_time_has_passed",),
     ),
@@ -72,11 +72,8 @@ MUTANTS: Final = (
     Mutant(
         "classic: the hooks are closed before the event handler",
         _THREAD,
-        "            self._close(self._handler)\n            if self._callback_handler is not None:\n"
-        "                self._close(self._callback_handler)\n",
-        "            if self._callback_handler is not None:\n"
-        "                self._close(self._callback_handler)\n"
-        "            self._close(self._handler)\n",
+        "for opened in (self._handler, self._callback_handler, self._candidates):",
+        "for opened in (self._callback_handler, self._handler, self._candidates):",
         (f"{_HOOKS}test_row_35_the_items_of_the_last_batch_are_appended_to_it",),
     ),
     Mutant(
