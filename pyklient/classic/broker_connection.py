@@ -6,7 +6,13 @@ import time
 from typing import Any, Final
 
 from pyklient.classic.producer_config import ClassicProducerConfig
-from pyklient.errors import ClosedError, ForkError, KafkaError, KafkaTimeoutError
+from pyklient.errors import (
+    BrokerConnectionError,
+    ClosedError,
+    ForkError,
+    KafkaError,
+    KafkaTimeoutError,
+)
 from pyklient.metrics.traffic import Traffic
 from pyklient.net.connection.connection import Connection
 from pyklient.net.connection.connection_setup import open_connection
@@ -25,8 +31,11 @@ share this object."""
 class BrokerConnection:
     """A connection to the broker at *endpoint*. Safe to use from several threads.
 
-    A request that fails ends the connection, and the error is raised; nothing is sent again here. In the
-    profile 0.7, the connection is also replaced after ``reconnect.interval`` requests, and after
+    A request that fails ends the connection, and the error is raised; nothing is sent again here. If the last
+    request had no response, and the broker has then ended the connection, the next call raises
+    BrokerConnectionError once, because a broker reports an error of such a request in no other way.
+
+    In the profile 0.7, the connection is also replaced after ``reconnect.interval`` requests, and after
     ``reconnect.time.interval.ms``.
     """
 
@@ -41,22 +50,30 @@ class BrokerConnection:
         self._requests = 0
         """The number of requests on the connection, in the profile 0.7."""
         self._opened_at = 0.0
+        self._told: Connection | None = None
+        """The connection whose last request has no response; None if there is no such connection."""
+        self._told_at = 0.0
+        self._longest_idle = self._client_config.connections_max_idle_ms / 1000
         self._closed = False
         self._pid = os.getpid()
 
-    def ask(self, request: ApiMessage, *, max_version: int | None = None) -> Any:
-        """Send *request*, and return the response."""
-        connection = self._open()
+    def ask(
+        self, request: ApiMessage, *, max_version: int | None = None, over: Connection | None = None
+    ) -> Any:
+        """Send *request*, and return the response. *over* is the connection to use; without it, the
+        connection is opened if it is not open."""
+        connection = self.opened() if over is None else over
         self._requests += 1
+        self._told = None
         return connection.ask(request, self._timeout, max_version=max_version)
 
-    def tell(self, request: ApiMessage, version: int) -> None:
-        """Send *request*, which has no response, in *version*. Return when the operating system has accepted
-        its bytes."""
+    def tell(self, request: ApiMessage, version: int, over: Connection) -> None:
+        """Send *request*, which has no response, in *version* over the connection *over*. Return when the
+        operating system has accepted its bytes."""
         ended: list[KafkaError | None] = []
-        connection = self._open()
         self._requests += 1
-        connection.submit(
+        self._told = None
+        over.submit(
             request,
             version,
             lambda _response, error: ended.append(error),
@@ -65,10 +82,7 @@ class BrokerConnection:
         )
         if ended and ended[0] is not None:
             raise ended[0]
-
-    def version_of(self, request_class: type[ApiMessage], max_version: int | None = None) -> int:
-        """Return the newest version of a request that both sides support."""
-        return self._open().version_of(request_class, max_version)
+        self._told, self._told_at = over, time.monotonic()
 
     def close(self) -> None:
         """Close the connection. A request that waits for its response fails with a ClosedError. Further
@@ -79,13 +93,26 @@ class BrokerConnection:
             if connection is not None:
                 connection.close()
 
-    def _open(self) -> Connection:
-        """Return the connection. Open it first if it is not open."""
+    def opened(self) -> Connection:
+        """Return the connection. Open it first if it is not open.
+
+        Raises BrokerConnectionError if the broker has ended the connection after a request without a
+        response. The next call opens the connection again.
+        """
         if (error := self._closed_error()) is not None:
             raise error
         connection = self._connection
         if connection is not None and self._is_usable(connection):
             return connection
+        if connection is not None and connection is self._told:
+            self._told = None
+            if not connection.alive and time.monotonic() - self._told_at < self._longest_idle:
+                raise BrokerConnectionError(
+                    f"{self.endpoint} has closed the connection after messages that it does not confirm, so "
+                    "some of them may be lost: the broker may not lead their partitions any more, may have "
+                    "found them too large, or may have stopped. Set request.required.acks to 1 to get its "
+                    "answers"
+                )
         deadline = time.monotonic() + self._setup_timeout
         try:
             return self._opening.run("open", lambda: self._replace(deadline), deadline, _is_shared)

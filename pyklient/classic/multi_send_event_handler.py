@@ -61,7 +61,6 @@ class MultiSendEventHandler(EventHandler):
             if failure is not None:
                 failures.append(failure)
                 unsent += [item for group in groups.values() for item, _ in group]
-                self._candidates.forget({topic for topic, _ in groups})
         if not failures:
             return
         if self._is_sync:
@@ -112,6 +111,7 @@ class MultiSendEventHandler(EventHandler):
             if failure is None:
                 return None
             log.warning("a request to broker %d failed: %s", broker_id, failure)
+            self._candidates.forget({topic for topic, _ in groups})
         return failure
 
     def _attempt(self, broker_id: int, groups: _Groups) -> KafkaError | None:

@@ -46,7 +46,8 @@ class PartitionCandidates:
         self._pool = ProducerPool(config)
         self._pool.update(Endpoint(*each) for each in config.broker_list)
         self._bootstrap = Bootstrap(config.client_config)
-        self._topics: dict[str, list[BrokerPartition]] = {}
+        self._topics: dict[str, tuple[float, list[BrokerPartition]]] = {}
+        """The time at which the candidates of a topic were asked for, and the candidates, by topic."""
         self._bootstrap.on_cluster_change(self._topics.clear)
 
     def queue_items(self, data: ProducerData) -> list[QueueItem]:
@@ -64,7 +65,7 @@ class PartitionCandidates:
         """Return the broker and the partition for messages of *topic* with *key*, which may be None."""
         if self._config.broker_list:
             return BrokerPartition(random.choice(self._config.broker_list).id, ANY_PARTITION)
-        candidates = self._topics.get(topic) or self._look(topic)
+        candidates = self._of(topic)
         if key is None:
             return random.choice(candidates)
         return candidates[checked_partition(self._partitioner, topic, key, len(candidates))]
@@ -77,7 +78,7 @@ class PartitionCandidates:
         if item.partition == ANY_PARTITION or self._config.broker_list:
             chosen = self.choose(item.topic, None)
             return chosen if item.partition == ANY_PARTITION else chosen._replace(partition=item.partition)
-        candidates = self._topics.get(item.topic) or self._look(item.topic)
+        candidates = self._of(item.topic)
         for each in candidates:
             if each.partition == item.partition:
                 return each
@@ -100,6 +101,11 @@ class PartitionCandidates:
         self._pool.close()
         self._bootstrap.close()
 
+    def _of(self, topic: str) -> list[BrokerPartition]:
+        """Return the candidates for *topic*. Look for them first if they are unknown or old."""
+        asked_at, candidates = self._topics.get(topic, (0.0, []))
+        return self._look(topic) if not candidates or self._config.is_old(asked_at) else candidates
+
     def _look(self, topic: str) -> list[BrokerPartition]:
         """Return the candidates for *topic*, as ZooKeeper and the brokers know them now."""
         failure: KafkaError | None = None
@@ -109,7 +115,7 @@ class PartitionCandidates:
             try:
                 self._bootstrap.look(self._config.zk_session_timeout_ms / 1000)
                 if found := self._ask(topic):
-                    self._topics[topic] = found
+                    self._topics[topic] = time.monotonic(), found
                     return found
             except (ClosedError, ForkError):
                 raise

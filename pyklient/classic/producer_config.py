@@ -4,6 +4,7 @@ The names are those of Kafka 0.8, with underscores, and the defaults are those o
 that only Kafka 0.7 has come last.
 """
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -121,6 +122,12 @@ class ClassicProducerConfig:
     def is_0_7(self) -> bool:
         """True if the producer behaves as in Kafka 0.7."""
         return self.profile == "0.7"
+
+    def is_old(self, asked_at: float) -> bool:
+        """Return True if metadata for which the producer asked at the time *asked_at* must be asked for
+        again, because of its age."""
+        longest = self.topic_metadata_refresh_interval_ms / 1000
+        return 0 <= longest < time.monotonic() - asked_at
 
     @property
     def chosen_partitioner(self) -> Partitioner:

@@ -55,9 +55,9 @@ class SyncProducer:
         )
         self._config = config if config is not None else ClassicProducerConfig(metadata_broker_list=where)
         self._connection = BrokerConnection(self._config, Endpoint(broker_id, host, port))
-        self._led: dict[str, list[int]] = {}
-        """The partitions that the broker leads, by topic. Has only the topics for which they have been asked
-        for."""
+        self._led: dict[str, tuple[float, list[int]]] = {}
+        """The time at which the partitions of a topic were asked for, and those that the broker leads, by
+        topic."""
         self._closed = False
 
     @property
@@ -131,17 +131,18 @@ class SyncProducer:
     def _send(
         self, requests: Sequence[ProducerRequest]
     ) -> dict[TopicPartition, ProducerResponseStatus] | None:
-        version = self._connection.version_of(ProduceRequest, MAX_PRODUCE_VERSION)
         placed = self._by_partition(requests)
+        connection = self._connection.opened()
+        version = connection.version_of(ProduceRequest, MAX_PRODUCE_VERSION)
         message = ProduceRequest(
             acks=self._config.request_required_acks,
             timeout_ms=self._config.request_timeout_ms,
             topic_data=self._topic_data(placed, version),
         )
         if not self._config.request_required_acks:
-            self._connection.tell(message, version)
+            self._connection.tell(message, version, connection)
             return None
-        response: ProduceResponse = self._connection.ask(message, max_version=version)
+        response: ProduceResponse = self._connection.ask(message, max_version=version, over=connection)
         return self._statuses(placed, response)
 
     def _by_partition(self, requests: Sequence[ProducerRequest]) -> dict[TopicPartition, ProducerRequest]:
@@ -217,7 +218,8 @@ class SyncProducer:
 
     def _led_partitions(self, topic: str) -> list[int]:
         """Return the partitions of *topic* that the broker leads."""
-        if not (led := self._led.get(topic)):
+        asked_at, led = self._led.get(topic, (0.0, []))
+        if not led or self._config.is_old(asked_at):
             response = self.fetch_metadata([topic])
             ids = self._own_ids(response)
             led = [
@@ -231,7 +233,7 @@ class SyncProducer:
                     f"{self.endpoint} leads no partition of topic {topic!r}, so it cannot store messages of "
                     "the topic; send to another broker"
                 )
-            self._led[topic] = led
+            self._led[topic] = time.monotonic(), led
         return led
 
     def _own_ids(self, response: MetadataResponse) -> set[int]:

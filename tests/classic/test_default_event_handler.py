@@ -2,6 +2,7 @@
 
 import threading
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from pyklient.errors import ConfigurationError, FailedToSendMessageError, Invali
 from pyklient.protocol.messages import ProduceRequest
 from tests.classic.scripted_cluster import NOT_LEADER, Script, ScriptedCluster
 from tests.net.scripted import SILENCE, Addressed
+from tests.servers.process import wait_until
 
 SCRIPT = Script(name="a broker", batches=[])
 REFUSING = Script(name="no leader", batches=[], answers=[{0: NOT_LEADER, 1: NOT_LEADER}])
@@ -147,3 +149,19 @@ def test_a_keyed_message_needs_a_topic_and_its_partition_key_is_its_key() -> Non
     assert (
         repr(KeyedMessage("t", b"a", key="k", part_key=1)) == "KeyedMessage('t', b'a', key='k', part_key=1)"
     )
+
+
+def test_a_leader_that_hangs_up_instead_of_confirming_is_asked_for_again() -> None:
+    script = replace(SCRIPT, leaders=[{"t": [1]}, {"t": [2]}], answers=["hang up", "ok"])
+    with ScriptedCluster(script) as cluster:
+        handler = handler_of(cluster.address, topic_metadata_refresh_interval_ms=-1)
+
+        def reached_broker_2() -> bool:
+            handler.handle([KeyedMessage("t", b"a")])
+            return any(event[0] == 2 for event in cluster.events)
+
+        wait_until(reached_broker_2, 10, "a request to the new leader")
+        handler.close()
+        first, *following = [node for node, _, _ in cluster.produced(1)]
+    assert first == 1
+    assert following.count(1) == 0

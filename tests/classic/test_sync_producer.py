@@ -16,10 +16,11 @@ from pyklient.errors import (
     ProtocolError,
 )
 from pyklient.properties.values import StaticBroker
-from pyklient.protocol.messages import ProduceRequest
+from pyklient.protocol.messages import ProduceRequest, ProduceResponse
 from tests.classic.scripted_cluster import NOT_LEADER, Script, ScriptedCluster
-from tests.net.scripted import Addressed, ScriptedBroker
+from tests.net.scripted import SILENCE, Addressed, ScriptedBroker
 from tests.oracles.process import Oracle
+from tests.servers.process import wait_until
 
 SCRIPT = Script(name="a broker", batches=[])
 
@@ -142,3 +143,45 @@ def test_a_producer_of_0_7_opens_its_connection_anew_from_time_to_time(requests:
             for _ in range(6):
                 sync.send("t", [b"a"], 0)
             assert broker.accepted > 1
+
+
+def test_a_request_without_a_response_after_which_the_broker_hangs_up_makes_the_next_call_fail() -> None:
+    script = replace(SCRIPT, leaders=[{"t": [1, 2]}, {"t": [2, 1]}], answers=["hang up", "ok"])
+    with ScriptedCluster(script) as cluster, producer_of(cluster) as sync:
+        sync.send("t", [b"a"])
+
+        def fails() -> bool:
+            try:
+                sync.send("t", [b"b"])
+            except BrokerConnectionError:
+                return True
+            return False
+
+        wait_until(fails, 10, "a send that fails")
+        sync.send("t", [b"c"])
+        produced = [each for _, _, topics in cluster.produced(2) for each in topics["t"]]
+    assert [(each.partition, each.records[0][1]) for each in produced] == [(0, b"a"), (1, b"c")]
+
+
+@pytest.mark.parametrize("acks", [0, 1])
+def test_one_send_uses_one_connection_even_if_the_connection_is_old_at_once(acks: int) -> None:
+    with ScriptedBroker() as broker:
+        settings = ClassicProducerConfig(
+            profile="0.7",
+            broker_list=(StaticBroker(1, broker.host, broker.port),),
+            request_required_acks=acks,
+            reconnect_time_interval_ms=0,
+        )
+        broker.on(ProduceRequest, _confirm)
+        with SyncProducer(broker.host, broker.port, settings, broker_id=1) as sync:
+            for _ in range(3):
+                sync.send("t", [b"a"], 0)
+        assert broker.accepted == 3
+
+
+def _confirm(request: ProduceRequest) -> Any:
+    if not request.acks:
+        return SILENCE
+    partition = ProduceResponse.PartitionProduceResponse(index=0)
+    topic = ProduceResponse.TopicProduceResponse(name="t", partition_responses=[partition])
+    return ProduceResponse(responses=[topic])
