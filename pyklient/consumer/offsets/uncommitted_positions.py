@@ -63,7 +63,8 @@ class UncommittedPositions:
 
     def _is_over(self, partition: TopicPartition, handed: Position, assignment: Assignment) -> bool:
         """Return True if the position *handed* must not be committed any more once *assignment* begins."""
-        if self._is_committed(partition, handed):
+        goes_on = assignment.holds(partition, handed.generation) and handed.read
+        if self._is_committed(partition, handed) and not goes_on:
             return True
         if partition not in assignment.partitions:
             return not handed.read

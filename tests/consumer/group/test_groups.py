@@ -203,6 +203,21 @@ def test_a_position_that_the_program_goes_back_to_is_committed_also_if_messages_
             assert feed.committed(group, topic) == [1]
 
 
+def test_a_partition_that_stays_is_read_on_at_its_position_whatever_the_program_commits(feed: Feed) -> None:
+    topic, group = feed.topic(2, "a", "b", "c"), feed.name()
+    zero = TopicPartition(topic, 0)
+    with connect(feed, group, client_id="a", enable_auto_commit=False) as connector:
+        stream = connector.stream(topic)
+        stream.seek(zero, 1)
+        for committed in (1, 3):
+            connector.commit_offsets({zero: committed})
+            with connect(feed, group, client_id="b") as other:
+                other.stream(topic)
+                wait_for(lambda: held(connector) == {0}, "the rebalance")
+            wait_for(lambda: held(connector) == {0, 1}, "the other partition")
+            assert stream.position(zero) == 1
+
+
 def released(connector: ConsumerConnector) -> bool:
     return connector._ownership.rebalancing
 

@@ -8,6 +8,15 @@ __all__ = ["MUTANTS"]
 
 MUTANTS: Final = (
     Mutant(
+        "consumer: a position that is committed is forgotten when the partition stays in a rebalance",
+        "pyklient/consumer/offsets/uncommitted_positions.py",
+        "if self._is_committed(partition, handed) and not goes_on:",
+        "if self._is_committed(partition, handed):",
+        (
+            "tests/consumer/group/test_groups.py::test_a_partition_that_stays_is_read_on_at_its_position_whatever_the_program_commits",
+        ),
+    ),
+    Mutant(
         "consumer: a position that the program went back to during a rebalance is not committed",
         "pyklient/consumer/offsets/uncommitted_positions.py",
         "and (handed.chosen or handed.offset not in self._again.get(partition, ()))",
