@@ -20,6 +20,7 @@ from pyklient.consumer.fetch.fetcher_manager import FetcherManager
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
 from pyklient.consumer.group.membership import Membership
 from pyklient.consumer.group.subscription import Subscription
+from pyklient.consumer.locks import new_closing_lock
 from pyklient.consumer.offsets.offset_committer import OffsetCommitter
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.errors import ClosedError, ForkError
@@ -58,7 +59,7 @@ class ConnectorLifecycle:
         self.handler: AssignmentHandler | None = None
         """The handler of the assignments. None before the connector begins to read."""
         self._closed = False
-        self._closing = threading.Lock()
+        self._closing = new_closing_lock()
         self._closer: threading.Thread | None = None
         self._gone = threading.Event()
         self._forked = False

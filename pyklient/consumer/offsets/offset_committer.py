@@ -2,13 +2,13 @@
 does not have yet."""
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
 
+from pyklient.consumer.locks import new_counting_lock, new_turn_lock
 from pyklient.consumer.offsets.background_commits import BackgroundCommits, CommitCallback
 from pyklient.consumer.offsets.commit_failures import why_not_ours, why_rejected
 from pyklient.consumer.offsets.offset_store import OffsetStore, Rejections
@@ -46,13 +46,13 @@ class OffsetCommitter:
         self._store = store
         self._streams = streams
         self._partition_count = partition_count
-        self._turn = threading.Lock()
+        self._turn = new_turn_lock()
         self._uncommitted = UncommittedPositions(ownership, streams)
         self._sent: Future[Rejections] | None = None
         self._failure_logged = False
         self._outage = Outage(log, "automatic commits", "auto_commit_outage", level=logging.INFO)
         self._by_call, self._automatic = CommitCounts(), CommitCounts()
-        self._counting = threading.Lock()
+        self._counting = new_counting_lock()
         self.background = BackgroundCommits(self._commit_in_turn, self._counting)
         """The commits of :meth:`commit_in_background`."""
 
