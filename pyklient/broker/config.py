@@ -25,7 +25,7 @@ class BrokerConfig:
     zookeeper: str | None = option(
         None,
         "address of ZooKeeper (host:port[,host:port]/chroot), in which the broker registers itself and its "
-        "topics, for clients that find brokers there (only in pyklient; Kafka calls it zookeeper.connect)",
+        "topics, for clients that find brokers there (Kafka's property is zookeeper.connect)",
     )
     zookeeper_session_timeout_ms: int = option(
         6_000,

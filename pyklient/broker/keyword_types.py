@@ -16,7 +16,7 @@ class BrokerOptions(TypedDict, total=False):
 
     zookeeper: str | None
     """address of ZooKeeper (host:port[,host:port]/chroot), in which the broker registers itself and its
-    topics, for clients that find brokers there (only in pyklient; Kafka calls it zookeeper.connect)"""
+    topics, for clients that find brokers there (Kafka's property is zookeeper.connect)"""
 
     zookeeper_session_timeout_ms: int
     """ZooKeeper removes the broker's entry if the broker shows no sign of life for this long"""

@@ -221,11 +221,11 @@ def _abandon_all() -> None:
 
 
 def _close_all() -> None:
-    """At the end of the program, send the messages of producers that were not closed, or were garbage
-    collected.
+    """At the end of the program, send the messages of all producers that were not closed, even of those that
+    were garbage collected.
 
-    At last, warn of each producer that was left open. This comes last because a warning raises an exception
-    if Python treats warnings as errors.
+    The warnings about producers that were left open come last, because a warning raises an exception if
+    Python treats warnings as errors.
     """
     left_open = {producer: repr(producer) for producer in list(_producers)}
     deadline = time.monotonic() + _UNWIND_TIMEOUT

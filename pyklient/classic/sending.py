@@ -239,7 +239,7 @@ def _closed() -> ProducerClosedError:
 
 
 def _queue_closed() -> QueueClosedError:
-    return QueueClosedError("this producer, and so its queue, has been closed; create a new producer")
+    return QueueClosedError("this producer has been closed, and its queue with it; create a new producer")
 
 
 def _forked() -> ForkError:

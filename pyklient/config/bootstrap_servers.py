@@ -37,8 +37,8 @@ def parse_bootstrap_servers(servers: str | Sequence[str]) -> tuple[tuple[str, in
     listed = isinstance(items, Sequence | Set) and not isinstance(items, bytes | bytearray | memoryview)
     if not listed or not all(isinstance(item, str) for item in items):
         raise ConfigurationError(
-            f"bootstrap_servers={given!r} is neither text nor a list of texts; pass "
-            "'localhost:9092', 'one:9092,two:9092' or a list such as ['one:9092', 'two:9092']"
+            f"bootstrap_servers={given!r} must be a str or a list of str; pass "
+            "'localhost:9092', 'one:9092,two:9092' or ['one:9092', 'two:9092']"
         )
     texts = [text.strip() for item in items for text in item.split(",")]
     found = tuple(_address(text) for text in texts if text)

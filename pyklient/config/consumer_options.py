@@ -118,8 +118,8 @@ class ConsumerConfig(ClientConfig):
     rebalance_backoff_ms: int = option(
         2_000,
         "pause between two attempts to divide the partitions of a group that ZooKeeper coordinates. All "
-        "attempts together should last longer than zookeeper_session_timeout_ms, because the partitions of a "
-        "member that was killed are free only then",
+        "attempts together should last longer than zookeeper_session_timeout_ms, because ZooKeeper frees the "
+        "partitions of a member that was killed only after that time",
         at_least=0,
     )
     consumer_id: str | None = option(
@@ -142,7 +142,8 @@ class ConsumerConfig(ClientConfig):
     )
     max_poll_interval_ms: int = option(
         300_000,
-        "a member leaves the group if a message waits for this long and its loop does not ask for it",
+        "a member leaves the group if its loop does not ask for the next message for this long, although a "
+        "message is waiting",
         at_least=1,
     )
     auto_offset_reset: str = option(
@@ -181,16 +182,16 @@ class ConsumerConfig(ClientConfig):
     )
     queued_max_message_chunks: int | None = option(
         None,
-        "largest number of fetched chunks in the queue of each stream, where a chunk is what one fetch "
-        "response has of one partition; a stream with that many fetches no more. By default, only "
-        "prefetch_max_bytes is a limit",
+        "largest number of chunks in the queue of each stream; fetching for a stream pauses when it has that "
+        "many. As in Kafka's old consumer, a chunk is the data of one partition in one fetch response. By "
+        "default, only prefetch_max_bytes is a limit",
         at_least=1,
     )
     check_crcs: bool = option(True, "verify the checksum of each fetched batch")
     shallowiterator_enable: bool = option(
         False,
         "hand out each compressed batch as one message, and decompress nothing. The value of the message is "
-        "the compressed records, its offset that of the last record, and its header compression.codec names "
+        "the compressed records; its offset is that of the last record; its header compression.codec names "
         "the codec (as in Kafka 0.7, for mirrors)",
     )
     max_decompressed_bytes: int = option(

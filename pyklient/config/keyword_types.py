@@ -138,9 +138,9 @@ class ProducerOptions(ClientOptions, total=False):
     leader (1), or none (0)"""
 
     enable_idempotence: bool | None
-    """prevent retries from duplicating or reordering records; by default on if acks is all and the broker
-    supports it. If this option is not set, two other options turn idempotence off, with a warning: retries=0,
-    and max_in_flight_requests_per_connection above 5"""
+    """prevent retries from duplicating or reordering records; if this option is not set, idempotence is on if
+    acks is all and the broker supports it; retries=0 or max_in_flight_requests_per_connection above 5 then
+    turns it off, with a warning"""
 
     linger_ms: int
     """time that a batch waits for more records"""
@@ -209,7 +209,8 @@ class ReadOptions(ClientOptions, total=False):
     max.poll.interval.ms)"""
 
     max_poll_interval_ms: int
-    """a member leaves the group if a message waits for this long and its loop does not ask for it"""
+    """a member leaves the group if its loop does not ask for the next message for this long, although a
+    message is waiting"""
 
     isolation_level: Literal["read_uncommitted", "read_committed"]
     """read_committed leaves out records of aborted and open transactions"""
@@ -287,8 +288,8 @@ class ConsumerOptions(ReadOptions, total=False):
 
     rebalance_backoff_ms: int
     """pause between two attempts to divide the partitions of a group that ZooKeeper coordinates. All attempts
-    together should last longer than zookeeper_session_timeout_ms, because the partitions of a member that was
-    killed are free only then"""
+    together should last longer than zookeeper_session_timeout_ms, because ZooKeeper frees the partitions of a
+    member that was killed only after that time"""
 
     consumer_id: str | None
     """last part of the member's id in a group that ZooKeeper coordinates; by default host, time and a random
@@ -309,11 +310,11 @@ class ConsumerOptions(ReadOptions, total=False):
     """time between two automatic commits"""
 
     queued_max_message_chunks: int | None
-    """largest number of fetched chunks in the queue of each stream, where a chunk is what one fetch response
-    has of one partition; a stream with that many fetches no more. By default, only prefetch_max_bytes is a
-    limit"""
+    """largest number of chunks in the queue of each stream; fetching for a stream pauses when it has that
+    many. As in Kafka's old consumer, a chunk is the data of one partition in one fetch response. By default,
+    only prefetch_max_bytes is a limit"""
 
     shallowiterator_enable: bool
     """hand out each compressed batch as one message, and decompress nothing. The value of the message is the
-    compressed records, its offset that of the last record, and its header compression.codec names the codec
+    compressed records; its offset is that of the last record; its header compression.codec names the codec
     (as in Kafka 0.7, for mirrors)"""

@@ -33,9 +33,9 @@ class ProducerConfig(ClientConfig):
     )
     enable_idempotence: bool | None = option(
         None,
-        "prevent retries from duplicating or reordering records; by default on if acks is all and the "
-        "broker supports it. If this option is not set, two other options turn idempotence off, with a "
-        "warning: retries=0, and max_in_flight_requests_per_connection above 5",
+        "prevent retries from duplicating or reordering records; if this option is not set, "
+        "idempotence is on if acks is all and the broker supports it; retries=0 or "
+        "max_in_flight_requests_per_connection above 5 then turns it off, with a warning",
     )
     linger_ms: int = option(5, "time that a batch waits for more records", at_least=0)
     batch_size: int = option(

@@ -311,9 +311,9 @@ class ConsumerConnector:
         thirds of it) are kept for committing and leaving, so the loop has 5 s by default. A message that is
         still in hand after that is not committed. A loop ends when it asks for its next message.
 
-        A further call does nothing, but waits while another thread closes the connector. On a thread for
-        which that other thread waits, a further call returns at once. A rebalance listener may call this
-        method: the connector then closes after the listener has returned.
+        A further call does nothing, but waits until the first call is finished. If the first call itself
+        waits for the calling thread, for instance for its loop, the further call returns at once. A rebalance
+        listener may call this method: the connector then closes after the listener has returned.
         """
         self._lifecycle.close(count_in_hand=True, timeout=argument_checks.seconds(timeout, "timeout"))
 

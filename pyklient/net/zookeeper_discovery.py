@@ -178,8 +178,11 @@ class ZooKeeperDiscovery:
         return self._cluster is not None and bool(self._cluster.brokers)
 
     def _is_due(self) -> bool:
-        """Return True if the brokers should be read from ZooKeeper now. Without a session, they are only read
-        if the client knows no broker, because the client would have to wait for the session."""
+        """Return True if the brokers should be read from ZooKeeper now.
+
+        To read them without a session means to wait for one. So without a session, they are read only if the
+        client knows no broker.
+        """
         if self._knowledge is _Knowledge.CURRENT:
             return False
         if self.session.session_id is not None:

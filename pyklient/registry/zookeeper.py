@@ -156,7 +156,12 @@ class ZooKeeper:
         try:
             stopping.start()
         except RuntimeError as error:
-            log.info("no thread can be started to end the session with %s, so close() waits: %s", self, error)
+            log.info(
+                "cannot start a thread that ends the session with %s (%s); close() waits until the session "
+                "has ended",
+                self,
+                error,
+            )
             if not runs_here:
                 self._client.stop()
                 self._client.close()

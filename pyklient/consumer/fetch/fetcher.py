@@ -221,8 +221,9 @@ class Fetcher:
     def _max_wait_ms(self, allowed: Mapping[Cursor, int]) -> int:
         """Return for how many milliseconds the broker may wait for data.
 
-        The time is short if a partition is left out because its part of the budget is used up: its loop may
-        soon decode more. The time doubles while the loop of that partition reads nothing.
+        The time is short while a partition is left out because its part of the fetch budget is used up, since
+        its loop may soon read on and free some of it. The time doubles with each request during which that
+        loop reads nothing.
         """
         most = self._config.fetch_max_wait_ms
         left_out = [

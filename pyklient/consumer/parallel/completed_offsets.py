@@ -89,14 +89,16 @@ def _varints(content: bytes) -> Iterator[int]:
         shift += 7
         if value > _MOST_OFFSETS or shift > 70:
             raise ValueError(
-                "the completed offsets in the metadata of a commit cannot be read: a length is too large"
+                "the metadata of the commit has no valid list of completed offsets: a number in it is "
+                "too large; another program may have written it"
             )
         if byte < 0x80:
             yield value
             value = shift = 0
     if shift:
         raise ValueError(
-            "the completed offsets in the metadata of a commit cannot be read: the last length is cut off"
+            "the metadata of the commit has no valid list of completed offsets: it ends within a number; "
+            "another program may have written it"
         )
 
 

@@ -76,7 +76,7 @@ class BrokerConsumer(ClosableClient[BrokerChannel]):
         listed = list(argument_checks.several(fetches, "fetches"))
         for each in listed:
             if not isinstance(each, PartitionFetch):
-                raise TypeError(f"fetches takes a list of PartitionFetch, not {each!r} in it")
+                raise TypeError(f"each item of fetches must be a PartitionFetch, not {each!r}")
         if len(listed) > MOST_FETCHES:
             raise ConfigurationError(
                 f"fetches has {len(listed):,} entries; at most {MOST_FETCHES:,} are allowed"

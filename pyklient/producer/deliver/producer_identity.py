@@ -1,6 +1,7 @@
 """The producer id and epoch of a producer, and the request that gets them from a broker.
 
-No other module stores the id that new partitions begin with.
+Only this module stores the current producer id: that of partitions to which the producer sends for the first
+time.
 """
 
 import logging

@@ -48,7 +48,8 @@ class Sealer:
 
 
 def seal(batch: Batch, codec: Compression) -> SealedBatch:
-    """Return all records of *batch*, compressed with *codec*. *batch* must be sealed already."""
+    """Return *batch* as it is sent: its records are compressed with *codec*. *batch* accepts no more
+    records."""
     payload: Buffer = batch.payload()
     if codec:
         payload = compress(codec, payload)

@@ -41,11 +41,11 @@ class AllowedChanges:
                 )
 
     def check_source(self, cluster_id: str | None, topics: Collection[str]) -> Manifest | None:
-        """Return the manifest from which a load of *topics* continues. If the cluster has changed, the
-        manifest has no offsets.
+        """Return the manifest of the last load, from which a load of *topics* continues. Return None if there
+        was no load. If the cluster has changed, the manifest has no offsets.
 
-        Raises ConfigurationError if the cluster has changed, or if no earlier load has read any of *topics*,
-        and the user does not allow that change.
+        Unless the user allows it, raises ConfigurationError if the cluster has changed, or if no earlier load
+        has read any of *topics*.
         """
         before = self.before
         if before is None:

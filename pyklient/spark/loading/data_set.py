@@ -172,8 +172,8 @@ class DataSet:
         if self._files.read(f"{_published(staging.number)}/{_MANIFEST}") is not None:
             raise LoadConflictError(
                 f"this load into {self.uri} is discarded, because another load was published first as "
-                f"{_published(staging.number)}. Run this load again to store the records that are new "
-                "since, and run one load at a time"
+                f"{_published(staging.number)}. Run this load again to store the records that have "
+                "arrived since then, and run only one load at a time"
             ) from error
 
     def discard(self, staging: Staging) -> None:

@@ -277,9 +277,8 @@ def _partition_columns(rows: "DataFrame", wanted: Sequence[str] | None, before: 
     if before is not None and before.partition_by != by:
         used = ", ".join(before.partition_by) or "no column"
         raise ConfigurationError(
-            f"earlier loads have directories for the values of {used}, but this load has them for "
-            f"{', '.join(by) or 'no column'}: readers cannot read both together. Set partition_by as "
-            "before, or load into another directory"
+            f"earlier loads are partitioned by {used}, but this load by {', '.join(by) or 'no column'}: "
+            "readers cannot read both together. Set partition_by as before, or load into another directory"
         )
     return by
 

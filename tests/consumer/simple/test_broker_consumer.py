@@ -288,7 +288,7 @@ def test_an_address_that_is_none_is_an_error(
             "request takes a PartitionFetch or a SimpleFetchRequest",
         ),
         (lambda it: it.multifetch({"t": 0}), TypeError, "fetches takes a list"),
-        (lambda it: it.multifetch([("t", 0)]), TypeError, "fetches takes a list of PartitionFetch"),
+        (lambda it: it.multifetch([("t", 0)]), TypeError, "each item of fetches must be a PartitionFetch"),
         (
             lambda it: it.multifetch([PartitionFetch("t", 0, 0)] * 32_768),
             ConfigurationError,

@@ -95,7 +95,7 @@ def test_rows_are_what_a_function_makes_of_them_in_directories_of_ones_own(
     fill(bootstrap, topic, number_records(range(1)))
     with pytest.raises(
         ConfigurationError,
-        match="have directories for the values of third, but this load has them for no column",
+        match="are partitioned by third, but this load by no column",
     ):
         load(spark, bootstrap, topic, tmp_path, transform=parsed)
     with pytest.raises(ConfigurationError, match="'fourth', but the rows have only number, third"):

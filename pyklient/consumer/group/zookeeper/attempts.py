@@ -59,9 +59,7 @@ class Attempts:
         tries = "1 attempt" if self.count == 1 else f"{self.count} attempts"
         failed = f"Member {member.consumer_id} of group {member.group_id} could not rebalance in {tries}"
         if self.failure is not None:
-            return RebalanceFailedError(
-                f"{failed}. The last attempt failed, because of an error: {self.failure}"
-            )
+            return RebalanceFailedError(f"{failed}. The last attempt failed with: {self.failure}")
         return RebalanceFailedError(
             f"{failed}, because other members have not given "
             f"their partitions back: {member.waits_for}. Increase rebalance_max_retries or "

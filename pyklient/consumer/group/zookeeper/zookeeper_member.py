@@ -63,7 +63,7 @@ class ZooKeeperMember:
         )
 
     def on(self, event: Event) -> None:
-        """Change the state of the member to the next one for *event*, by the table of states."""
+        """Change the state of the member to the one that the table of states gives for *event*."""
         self.state = next_state(TRANSITIONS, self.state, event)
 
     def begin_generation(self, session_id: int | None) -> None:

@@ -71,7 +71,7 @@ class ZooKeeperMemberLoop:
         self.handler: AssignmentHandler
         self.joined: Future[None] = Future()
         self.over = False
-        """True when the work of this thread is over. Its last step is to call ``then``."""
+        """True once this thread has done all its work but the call of ``then``, its last step."""
         self.then: Callable[[], None] | None = None
         """A function that this thread calls as its last step, or None."""
         self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()

@@ -75,7 +75,10 @@ class ZooKeeperMembership:
             ) from None
 
     def subscribe(self, subscription: Subscription) -> None:
-        """Replace the subscription of the member. Its node is written again, and the group rebalances."""
+        """Replace the subscription of the member.
+
+        The node of the member in ZooKeeper is written again, and the group rebalances.
+        """
         self._member.subscription = subscription
         self._loop.subscription_changed()
 

@@ -14,9 +14,7 @@ def test_the_error_gives_the_reason_of_the_last_attempt() -> None:
     attempts, member = Attempts(CONFIG), ZooKeeperMember("g", "g_a", "range", waits_for="/t/0 (g_b-0)")
     attempts.begin()
     attempts.failure = KafkaTimeoutError("no answer")
-    assert str(attempts.error(member)).endswith(
-        "in 1 attempt. The last attempt failed, because of an error: no answer"
-    )
+    assert str(attempts.error(member)).endswith("in 1 attempt. The last attempt failed with: no answer")
     attempts.begin()
     assert "in 2 attempts, because other members have not given their partitions back: /t/0 (g_b-0)." in str(
         attempts.error(member)
