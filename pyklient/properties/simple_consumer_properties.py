@@ -7,6 +7,7 @@ are those of the high-level consumer in the same version of Kafka.
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from pyklient.argument_checks import INT32_MAX
 from pyklient.config import AdminConfig, dotted_names
 from pyklient.properties.profile import Profile, ProfileName, Property, choose
 from pyklient.properties.values import name_characters, whole
@@ -23,13 +24,24 @@ def simple_consumer_options(properties: Mapping[str, object], profile: str | Non
     if profile is None:
         return dotted_names.from_properties(AdminConfig, properties)
     chosen = choose(SIMPLE_CONSUMER_PROFILES, profile)
-    return chosen.options(chosen.read(properties))
+    given = chosen.read(properties)
+    options = chosen.options(given)
+    # A request that fails is sent once more, on a new connection. The call must have time for both.
+    one = given["socket.timeout.ms"] + AdminConfig.socket_connection_setup_timeout_ms
+    options["default_api_timeout_ms"] = min(max(AdminConfig.default_api_timeout_ms, 2 * one), INT32_MAX)
+    return options
 
 
 _BROKER: Final = (
     Property(key="host", option="host", required=True),
     Property(key="port", parse=whole(1, 65_535), option="port", required=True),
-    Property(key="socket.timeout.ms", default=30_000, parse=whole(1), option="request_timeout_ms"),
+    Property(
+        key="socket.timeout.ms",
+        default=30_000,
+        parse=whole(1),
+        option="request_timeout_ms",
+        effect="`default_api_timeout_ms` leaves time for two requests",
+    ),
 )
 _SINCE_0_8: Final = (
     *_BROKER,

@@ -24,13 +24,30 @@ def test_without_a_profile_the_properties_are_those_of_javas_clients() -> None:
 
 
 def test_the_defaults_are_those_of_the_consumer_of_the_version() -> None:
-    common = {"host": "localhost", "port": 9092, "request_timeout_ms": 30_000, "receive_buffer_bytes": 65_536}
+    common = {
+        "host": "localhost",
+        "port": 9092,
+        "request_timeout_ms": 30_000,
+        "default_api_timeout_ms": 80_000,
+        "receive_buffer_bytes": 65_536,
+    }
     assert simple_consumer_options(NEEDED, "0.7") == common
     assert simple_consumer_options(NEEDED, "0.8") == common | {"client_id": ""}
     both = {"socket.buffersize": "7"}, {"socket.receive.buffer.bytes": "7"}
     for profile in ("0.7", "0.8"):
         for given in both:
             assert simple_consumer_options(NEEDED | given, profile)["receive_buffer_bytes"] == 7
+
+
+@pytest.mark.parametrize(
+    ("socket_timeout", "of_the_call"), [(1, 60_000), (60_000, 140_000), (2_147_483_647, 2_147_483_647)]
+)
+def test_a_call_has_time_to_send_a_request_twice(socket_timeout: int, of_the_call: int) -> None:
+    """Each attempt has ``socket.timeout.ms``, and 10 s to open the connection."""
+    options = simple_consumer_options(NEEDED | {"socket.timeout.ms": socket_timeout}, "0.8")
+    assert options["default_api_timeout_ms"] == of_the_call
+    with SimpleConsumer.from_properties(NEEDED | {"socket.timeout.ms": socket_timeout}, "0.8"):
+        pass
 
 
 def test_a_missing_or_wrong_property_is_an_error() -> None:

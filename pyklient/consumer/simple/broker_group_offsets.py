@@ -1,6 +1,6 @@
 """Dialogues with one broker about the committed offsets of a group, and about its group coordinator."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from pyklient.consumer.offsets.offset_requests import (
@@ -10,7 +10,7 @@ from pyklient.consumer.offsets.offset_requests import (
 )
 from pyklient.consumer.owned_partitions import NOBODY
 from pyklient.error_codes import ErrorCode
-from pyklient.errors import CommitError, KafkaError, UnsupportedVersionError, broker_error
+from pyklient.errors import CommitError, KafkaError, ProtocolError, UnsupportedVersionError, broker_error
 from pyklient.net.dialogue import ANY, Ask, Dialogue
 from pyklient.net.lookups.offset_fetch import ONE_GROUP, fetched_offsets, offset_fetch_request
 from pyklient.net.metadata import Node
@@ -49,17 +49,23 @@ def commit_offsets(
 ) -> Dialogue[None]:
     """Commit *positions* for a group without members.
 
-    Raises CommitError with the error of each partition that the broker did not accept, and
-    UnsupportedVersionError if the broker does not use ZooKeeper and *storage* is ``zookeeper``.
+    Raises CommitError with the error of each partition that the broker did not accept or has left out of its
+    response, and UnsupportedVersionError if the broker does not use ZooKeeper and *storage* is ``zookeeper``.
     """
     request = commit_request(group_id, NOBODY, positions)
-    codes = commit_errors((yield from _ask(request, storage, _COMMIT_VERSIONS)))
+    response = yield from _ask(request, storage, _COMMIT_VERSIONS)
+    codes = commit_errors(response)
     if ErrorCode.UNSUPPORTED_VERSION in codes.values() and storage == "zookeeper":
         raise _without_zookeeper(f"cannot commit offsets of group {group_id}")
     errors: dict[TopicPartition, KafkaError] = {
         where: broker_error(code, f"cannot commit the offset of {where} for group {group_id}")
         for where, code in codes.items()
     }
+    for where in _left_out(response, positions):
+        errors[where] = ProtocolError(
+            f"cannot tell whether the offset of {where} for group {group_id} was committed: the response "
+            "does not contain this partition"
+        )
     if errors:
         raise CommitError("; ".join(map(str, errors.values())), errors)
 
@@ -69,8 +75,8 @@ def fetch_offsets(
 ) -> Dialogue[dict[TopicPartition, OffsetAndMetadata | None]]:
     """Return the committed offset of each of *partitions*, or None for a partition without one.
 
-    Raises BrokerError, and UnsupportedVersionError if the broker does not use ZooKeeper and *storage* is
-    ``zookeeper``.
+    Raises BrokerError, ProtocolError if the response leaves out one of *partitions*, and
+    UnsupportedVersionError if the broker does not use ZooKeeper and *storage* is ``zookeeper``.
     """
     response = yield from _ask(offset_fetch_request(group_id, partitions), storage, _FETCH_VERSIONS)
     found = fetched_offsets(response)
@@ -79,6 +85,8 @@ def fetch_offsets(
         raise _without_zookeeper(what)
     if found.first_error:
         raise broker_error(found.first_error, what)
+    if left_out := _left_out(response, partitions):
+        raise ProtocolError(f"{what}: the response does not contain {', '.join(map(str, left_out))}")
     return {each: found.offsets.get(each) for each in partitions}
 
 
@@ -102,6 +110,16 @@ def _ask(
         if error.retriable or storage == "kafka":
             raise
         raise not_in_zookeeper(str(error)) from None
+
+
+def _left_out(response: Any, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+    """Return those of *partitions* that are not in *response*."""
+    contained = {
+        TopicPartition(topic.name, each.partition_index)
+        for topic in response.topics
+        for each in topic.partitions
+    }
+    return [each for each in partitions if each not in contained]
 
 
 def _without_zookeeper(what: str) -> UnsupportedVersionError:

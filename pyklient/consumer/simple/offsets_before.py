@@ -4,7 +4,7 @@ not support this version; for them, a similar result is computed from single off
 from collections.abc import Callable
 from functools import partial
 
-from pyklient.errors import ConfigurationError, UnsupportedVersionError, broker_error
+from pyklient.errors import ConfigurationError, ProtocolError, UnsupportedVersionError, broker_error
 from pyklient.net.dialogue import ANY, Ask, Dialogue
 from pyklient.net.lookups.list_offsets import EARLIEST, LATEST
 from pyklient.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
@@ -84,7 +84,11 @@ def _request(where: TopicPartition, timestamp_ms: int, most: int) -> ListOffsets
 def _partition(
     where: TopicPartition, response: ListOffsetsResponse
 ) -> ListOffsetsResponse.ListOffsetsTopicResponse.ListOffsetsPartitionResponse:
-    found = response.topics[0].partitions[0]
-    if found.error_code:
-        raise broker_error(found.error_code, f"cannot look up offsets of {where}")
-    return found
+    what = f"cannot look up offsets of {where}"
+    for topic in response.topics:
+        for found in topic.partitions:
+            if (topic.name, found.partition_index) == where:
+                if found.error_code:
+                    raise broker_error(found.error_code, what)
+                return found
+    raise ProtocolError(f"{what}: the response does not contain this partition")

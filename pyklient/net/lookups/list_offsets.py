@@ -6,7 +6,7 @@ from itertools import count
 from typing import Final, NamedTuple
 
 from pyklient.error_codes import ErrorCode
-from pyklient.errors import BrokerError, KafkaError, UnsupportedVersionError, broker_error
+from pyklient.errors import BrokerError, KafkaError, ProtocolError, UnsupportedVersionError, broker_error
 from pyklient.net.dialogue import Ask, Dialogue, Refresh, retried
 from pyklient.net.lookups.partition_leaders import by_leader
 from pyklient.net.metadata import Metadata
@@ -99,6 +99,11 @@ def _list_missing(
             problem = _add_offsets(response, found) or problem
     if problem is not None:
         raise problem
+    left_out = [partition for partition in missing if partition not in found]
+    if left_out:
+        raise ProtocolError(
+            f"cannot look up offsets of {', '.join(map(str, left_out))}: the response does not contain them"
+        )
     return None
 
 

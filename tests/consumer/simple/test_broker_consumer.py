@@ -26,7 +26,16 @@ from pyklient import (
     UnsupportedVersionError,
 )
 from pyklient.broker import Broker
-from pyklient.protocol.messages import FetchRequest, FetchResponse, ListOffsetsRequest, ListOffsetsResponse
+from pyklient.protocol.messages import (
+    FetchRequest,
+    FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+)
 from tests.consumer.feed import Feed
 from tests.consumer.stream.bench import values
 from tests.net.scripted import ScriptedBroker
@@ -197,6 +206,39 @@ def test_a_partition_that_the_response_leaves_out_has_an_error_of_its_own() -> N
             with pytest.raises(ProtocolError, match="cannot fetch t-0: the response does not contain it"):
                 list(fetched)
             assert fetched == Fetched(error=fetched.error)
+
+
+def test_a_partition_that_the_broker_left_out_is_neither_committed_nor_without_offset_nor_found() -> None:
+    """The response to each request is about partition 1 of the topic instead of partition 0."""
+    commit = OffsetCommitResponse.OffsetCommitResponseTopic(
+        name="t", partitions=[OffsetCommitResponse.OffsetCommitResponsePartition(partition_index=1)]
+    )
+    fetch = OffsetFetchResponse.OffsetFetchResponseTopic(
+        name="t",
+        partitions=[OffsetFetchResponse.OffsetFetchResponsePartition(partition_index=1, committed_offset=5)],
+    )
+    look_up = ListOffsetsResponse.ListOffsetsTopicResponse(
+        name="t",
+        partitions=[ListOffsetsResponse.ListOffsetsPartitionResponse(partition_index=1)],
+    )
+    where = TopicPartition("t", 0)
+    with ScriptedBroker() as broker:
+        broker.on(OffsetCommitRequest, lambda request: OffsetCommitResponse(topics=[commit]))
+        broker.on(OffsetFetchRequest, lambda request: OffsetFetchResponse(topics=[fetch]))
+        broker.on(ListOffsetsRequest, lambda request: ListOffsetsResponse(topics=[look_up]))
+        with SimpleConsumer.connect(broker.host, broker.port) as simple:
+            with pytest.raises(CommitError, match="whether the offset of t-0 for group g was") as caught:
+                simple.commit_offsets("g", {where: 3})
+            assert [type(error) for error in caught.value.partitions.values()] == [ProtocolError]
+            assert list(caught.value.partitions) == [where]
+            with pytest.raises(ProtocolError, match="offsets of group g: the response does not contain t-0"):
+                simple.fetch_offsets("g", [where])
+            for call in (
+                lambda: simple.get_offsets_before("t", 0),
+                lambda: simple.earliest_or_latest_offset("t", 0, LATEST),
+            ):
+                with pytest.raises(ProtocolError, match="offsets of t-0: the response does not contain this"):
+                    call()
 
 
 def test_rows_47_and_48_a_message_that_is_cut_off_is_an_error_or_left_for_the_next_fetch() -> None:

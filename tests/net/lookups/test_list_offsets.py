@@ -4,7 +4,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from pyklient.errors import AuthenticationError, BrokerConnectionError, BrokerError, UnsupportedVersionError
+from pyklient.errors import (
+    AuthenticationError,
+    BrokerConnectionError,
+    BrokerError,
+    ProtocolError,
+    UnsupportedVersionError,
+)
 from pyklient.net.dialogue import Ask, Pause, Refresh, Step
 from pyklient.net.lookups.list_offsets import ListedOffset, list_offsets
 from pyklient.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
@@ -99,6 +105,11 @@ def test_offsets_that_are_refused_are_an_error() -> None:
         played(list_offsets({A0: -1}), [cluster({A0: 1}), offsets({A0: -1}, error=_NOT_ALLOWED)])
     with pytest.raises(AuthenticationError):
         played(list_offsets({A0: -1}), [cluster({A0: 1}), AuthenticationError("who are you")])
+
+
+def test_a_partition_that_the_response_leaves_out_is_an_error() -> None:
+    with pytest.raises(ProtocolError, match="offsets of a-1: the response does not contain them"):
+        played(list_offsets({A0: -1, A1: -1}), [cluster({A0: 1, A1: 1}), offsets({A0: 10})])
 
 
 def test_an_old_broker_answers_with_a_list_of_offsets() -> None:
