@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[3]
 MIB = 1 << 20
 
 PROGRAM = """
-import re, resource, sys
+import re, resource, sys, time
 from pyklient.errors import BufferFullError
 from pyklient.producer.producer import Producer
 def memory(which):
@@ -27,6 +27,8 @@ def memory(which):
     except OSError:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 producer = Producer(sys.argv[1], buffer_memory={buffer}, max_block_ms=2000)
+# On a busy machine, the metadata of thousands of partitions may take longer than max_block_ms.
+producer._accumulator._topics.wait({topic!r}, time.monotonic() + 30)
 producer.send({topic!r}, b"first").result(30)
 before, sent = memory('VmRSS'), 0
 try:
