@@ -11,6 +11,7 @@ MUTANTS ?=
 FAULTS ?= 100
 EXAMPLES ?= 200
 KILLS ?= 50
+MOMENTS ?= 50
 EVENTS ?= 200
 SEED ?=
 PYTEST := $(BIN)/python -m pytest
@@ -23,7 +24,7 @@ KERNEL := kernel_build.py pyklient/kernel/_kernel.pyx $(wildcard pyklient/kernel
 MODULES = git ls-files '*.py' '*.pyx' '*.pxd' '*.pxi'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark generated fetch test test-fast test-long test-brokers test-python-kernel test-containers fuzz faults faults-zookeeper chaos-groups chaos-handlers bench-handlers chaos-spark chaos-load memory-spark model mutants prose lint bench bench-spark clean
+.PHONY: help demo demo-spark generated fetch test test-fast test-long test-brokers test-python-kernel test-containers fuzz faults faults-zookeeper chaos-groups chaos-handlers chaos-mirror chaos-stores bench-mirror bench-handlers chaos-spark chaos-load memory-spark model mutants prose lint bench bench-spark clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 22
@@ -99,11 +100,20 @@ faults-zookeeper: $(VENV)/.dev fetch ## sixty faults between ZooKeeper and a gro
 chaos-handlers: $(VENV)/.dev ## fifty kills under handlers that run in parallel, on the reference broker and on Kafka; KILLS=10 SEED=7
 	$(BIN)/python -m tools.handlers kills --kills $(KILLS) $(if $(SEED),--seed $(SEED))
 
+chaos-mirror: $(VENV)/.dev fetch ## ten kills of a mirror and its brokers, from three kinds of source clusters; KILLS=5 SEED=7
+	$(BIN)/python -m tools.mirror kills $(if $(filter command line,$(origin KILLS)),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))
+
+bench-mirror: $(VENV)/.dev fetch ## records per second and processor time of mirrors, beside Kafka's MirrorMaker
+	$(BIN)/python -m tools.mirror speed
+
 bench-handlers: $(VENV)/.dev ## messages per second of handlers that run in parallel, with 1 to 16 workers
 	$(BIN)/python -m tools.handlers speed
 
 model: $(VENV)/.dev fetch ## 200 random sequences of what a program may do with a stream, on two brokers; EXAMPLES=50 SEED=7
 	PYKLIENT_MODEL_EXAMPLES=$(EXAMPLES) $(PYTEST) tests/system/test_stream_model.py --broker reference --broker kafka-4.3.1 -o timeout=3600 $(if $(SEED),--seed $(SEED))
+
+chaos-stores: $(VENV)/.dev fetch ## fifty kills and stops under programs that store into SQLite and PostgreSQL, each message once; MOMENTS=10 SEED=7
+	$(BIN)/python -m tools.offset_stores --moments $(MOMENTS) $(if $(SEED),--seed $(SEED))
 
 chaos-groups: $(VENV)/.dev ## two hundred events in a group of twenty members, on two kinds of brokers, nothing skipped; EVENTS=20 SEED=7
 	$(BIN)/python -m tools.group_chaos --events $(EVENTS) $(if $(SEED),--seed $(SEED))

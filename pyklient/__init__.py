@@ -13,7 +13,8 @@
 
 The public interface is this module, ``pyklient.broker`` (a broker for tests and first runs),
 ``pyklient.handlers`` (retries and dead letters), ``pyklient.metrics`` (counts and rates of what clients do),
-``pyklient.serialization`` (encoders and decoders), ``pyklient.spark`` (topics as DataFrames) and
+``pyklient.mirror`` (copies of topics in another cluster), ``pyklient.offset_stores`` (positions in SQLite and
+PostgreSQL), ``pyklient.serialization`` (encoders and decoders), ``pyklient.spark`` (topics as DataFrames) and
 ``pyklient.telemetry`` (metrics and traces for OpenTelemetry).
 """
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from pyklient.classic.classic_producer import ClassicProducer
     from pyklient.classic.encoders import DefaultEncoder, StringEncoder
     from pyklient.classic.event_handler import EventHandler
-    from pyklient.classic.keyed_message import KeyedMessage
     from pyklient.classic.partitioners import ByteArrayPartitioner, DefaultPartitioner
     from pyklient.classic.producer_config import ClassicProducerConfig
     from pyklient.classic.producer_data import ProducerData
@@ -57,7 +57,8 @@ if TYPE_CHECKING:
     )
     from pyklient.consumer.simple.fetched import Fetched
     from pyklient.consumer.simple.simple_consumer import SimpleConsumer
-    from pyklient.consumer.topic_filter import Blacklist, Whitelist
+    from pyklient.consumer.topic_filters.topic_filter import Blacklist, Whitelist
+    from pyklient.corrupt_records import CorruptRecords
     from pyklient.errors import (
         AuthenticationError,
         BrokerConnectionError,
@@ -80,6 +81,7 @@ if TYPE_CHECKING:
         MessageTooLargeError,
         NoBrokersForPartitionError,
         OffsetOutOfRangeError,
+        OffsetStoreFencedError,
         PartitionNotAssignedError,
         ProducerClosedError,
         ProtocolError,
@@ -87,10 +89,13 @@ if TYPE_CHECKING:
         QueueFullError,
         RebalanceFailedError,
         StreamInUseError,
+        UnreachableError,
         UnsupportedCodecError,
         UnsupportedVersionError,
     )
-    from pyklient.kernel import Delivery, Message
+    from pyklient.kernel import Delivery, KeyedMessage, Message
+    from pyklient.mirror.mirror import Mirror
+    from pyklient.offset_stores.offset_store import OffsetStore
     from pyklient.producer.bulk_delivery import BulkDelivery
     from pyklient.producer.producer import Producer
     from pyklient.topic_partition import OffsetAndMetadata, RecordMetadata, TopicPartition
@@ -102,6 +107,7 @@ __all__ = [
     "Admin",
     "BrokerConsumer",
     "ConsumerConnector",
+    "Mirror",
     "Producer",
     "SimpleConsumer",
     "read",
@@ -113,6 +119,7 @@ __all__ = [
     # what the clients return
     "BoundedRead",
     "BulkDelivery",
+    "CorruptRecords",
     "Delivery",
     "Fetched",
     "KafkaStream",
@@ -122,6 +129,8 @@ __all__ = [
     "ConsumerRebalanceListener",
     "RecordMetadata",
     "TopicPartition",
+    # offsets in the user's database
+    "OffsetStore",
     # assignors
     "Assignor",
     "LastAssignment",
@@ -177,6 +186,7 @@ __all__ = [
     "MessageTooLargeError",
     "NoBrokersForPartitionError",
     "OffsetOutOfRangeError",
+    "OffsetStoreFencedError",
     "PartitionNotAssignedError",
     "ProducerClosedError",
     "ProtocolError",
@@ -184,6 +194,7 @@ __all__ = [
     "QueueFullError",
     "RebalanceFailedError",
     "StreamInUseError",
+    "UnreachableError",
     "UnsupportedCodecError",
     "UnsupportedVersionError",
 ]
@@ -197,17 +208,17 @@ _HOMES: Final = {
     "pyklient.classic.classic_producer": "ClassicProducer",
     "pyklient.classic.encoders": "DefaultEncoder StringEncoder",
     "pyklient.classic.event_handler": "EventHandler",
-    "pyklient.classic.keyed_message": "KeyedMessage",
     "pyklient.classic.partitioners": "ByteArrayPartitioner DefaultPartitioner",
     "pyklient.classic.producer_config": "ClassicProducerConfig",
     "pyklient.classic.producer_data": "ProducerData",
     "pyklient.classic.producer_request": "ProducerRequest ProducerResponseStatus",
     "pyklient.classic.queue_item": "QueueItem",
     "pyklient.classic.sync_producer": "SyncProducer",
+    "pyklient.corrupt_records": "CorruptRecords",
     "pyklient.config": "AdminConfig ClientConfig ConsumerConfig ProducerConfig",
     "pyklient.consumer.consumer_connector": "ConsumerConnector",
     "pyklient.consumer.group.rebalance_listener": "ClassicRebalanceListener ConsumerRebalanceListener",
-    "pyklient.consumer.topic_filter": "Blacklist Whitelist",
+    "pyklient.consumer.topic_filters.topic_filter": "Blacklist Whitelist",
     "pyklient.consumer.kafka_stream": "KafkaStream",
     "pyklient.consumer.bounded_read": "BoundedRead read",
     "pyklient.consumer.simple.broker_consumer": "BrokerConsumer",
@@ -220,19 +231,31 @@ _HOMES: Final = {
         "ConfigurationError ConsumerTimeout CorruptRecordError DataLossError DeliveryError "
         "FailedToSendMessageError ForkError InvalidPartitionError KafkaError KafkaTimeoutError "
         "LoadConflictError MessageStreamsExistError MessageTooLargeError NoBrokersForPartitionError "
-        "OffsetOutOfRangeError PartitionNotAssignedError ProducerClosedError ProtocolError QueueClosedError "
-        "QueueFullError RebalanceFailedError StreamInUseError "
-        "UnsupportedCodecError UnsupportedVersionError"
+        "OffsetOutOfRangeError OffsetStoreFencedError PartitionNotAssignedError ProducerClosedError "
+        "ProtocolError QueueClosedError QueueFullError RebalanceFailedError StreamInUseError "
+        "UnreachableError UnsupportedCodecError UnsupportedVersionError"
     ),
+    "pyklient.offset_stores.offset_store": "OffsetStore",
     "pyklient.topic_partition": "OffsetAndMetadata RecordMetadata TopicPartition",
     "pyklient.config.keyword_types": "AdminOptions ClientOptions ConsumerOptions ProducerOptions ReadOptions",
+    "pyklient.mirror.mirror": "Mirror",
     "pyklient.producer.bulk_delivery": "BulkDelivery",
     "pyklient.producer.producer": "Producer",
-    "pyklient.kernel": "Delivery Message",
+    "pyklient.kernel": "Delivery KeyedMessage Message",
 }
 _HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names.split()}
 _MODULES: Final = frozenset(
-    {"broker", "errors", "handlers", "metrics", "serialization", "spark", "telemetry"}
+    {
+        "broker",
+        "errors",
+        "handlers",
+        "metrics",
+        "mirror",
+        "offset_stores",
+        "serialization",
+        "spark",
+        "telemetry",
+    }
 )
 
 

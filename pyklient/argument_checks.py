@@ -5,6 +5,7 @@ errors name the argument, what it accepts and what was given. Whole numbers of o
 NumPy's, are accepted. True and False do not count as numbers.
 """
 
+import inspect
 import math
 import operator
 import re
@@ -24,6 +25,8 @@ __all__ = [
     "names",
     "partition",
     "partitions",
+    "pause",
+    "plain_function",
     "seconds_or_none",
     "positions",
     "seconds",
@@ -43,8 +46,8 @@ _LONGEST_TOPIC: Final = 249
 
 
 def text(value: Any, name: str) -> str:
-    """Return *value* if it is a str that fits into a request: it can be encoded as UTF-8, in at most 32,767
-    bytes."""
+    """Return *value* if it is a str that has at most 32,767 bytes in UTF-8, which is the limit for a string
+    in a request. Otherwise raise an error that names the argument *name*."""
     if not isinstance(value, str):
         raise TypeError(f"{name} takes a str, not {reprlib.repr(value)}")
     try:
@@ -81,8 +84,10 @@ def topic_name(value: str) -> str:
             f"most {_LONGEST_TOPIC} are allowed"
         )
     if not _TOPIC.fullmatch(value):
+        hint = "; to read topics by a pattern, call stream(pattern=…)" if value.startswith("^") else ""
         raise ConfigurationError(
-            f"{value!a} is not a valid name of a topic: only a-z, A-Z, 0-9, '.', '_' and '-' are allowed"
+            f"{value!a} is not a valid name of a topic: only a-z, A-Z, 0-9, '.', '_' and '-' are "
+            f"allowed{hint}"
         )
     if value in (".", ".."):
         raise ConfigurationError(
@@ -92,7 +97,8 @@ def topic_name(value: str) -> str:
 
 
 def whole(value: Any, name: str, low: int = 0, high: int = INT32_MAX) -> int:
-    """Return *value* as an int if it is a whole number from *low* to *high*."""
+    """Return *value* as an int if it is a whole number from *low* to *high*. Otherwise raise an error that
+    names the argument *name*."""
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -105,10 +111,24 @@ def whole(value: Any, name: str, low: int = 0, high: int = INT32_MAX) -> int:
 
 
 def flag(value: Any, name: str) -> bool:
-    """Return *value* if it is True or False."""
+    """Return *value* if it is True or False. Otherwise raise a TypeError that names the argument *name*."""
     if not isinstance(value, bool):
         raise TypeError(f"{name} takes True or False, not {reprlib.repr(value)}")
     return value
+
+
+def plain_function(value: Any, name: str) -> None:
+    """Raise a TypeError if *value*, a function that pyklient calls, is a coroutine function (``async def``).
+
+    A call of a coroutine function only makes a coroutine, which nobody would await, so its code would never
+    run.
+    """
+    for each in (value, inspect.getattr_static(type(value), "__call__", None)):
+        if inspect.iscoroutinefunction(each) or inspect.isasyncgenfunction(each):
+            raise TypeError(
+                f"{name} is a coroutine function ({value!r}), which nobody would await; pass a plain "
+                "function, such as one that calls asyncio.run()"
+            )
 
 
 def seconds(value: Any, name: str) -> float:
@@ -122,6 +142,14 @@ def seconds(value: Any, name: str) -> float:
     return max(0.0, float(value))
 
 
+def pause(value: Any, name: str) -> float:
+    """Return *value*, a pause in seconds, as a float. A negative pause is an error."""
+    found = seconds(value, name)
+    if value < 0:
+        raise ConfigurationError(f"{name}={value} is negative; give a pause in seconds, such as 0.5")
+    return found
+
+
 def seconds_or_none(value: Any, name: str) -> float | None:
     """Return *value*, a time to wait in seconds, as a float. None, which means no limit, stays None."""
     if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
@@ -130,8 +158,8 @@ def seconds_or_none(value: Any, name: str) -> float | None:
 
 
 def mapping(value: Any, name: str, example: str) -> Mapping[Any, Any]:
-    """Return *value* if it is a mapping. The error for another type shows *example*, a mapping in Python
-    code."""
+    """Return *value* if it is a mapping. Otherwise raise a TypeError that shows *example*, a mapping in
+    Python code."""
     if not isinstance(value, Mapping):
         raise TypeError(f"{name} takes a mapping such as {example}, not {reprlib.repr(value)}")
     return value

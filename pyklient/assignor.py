@@ -44,8 +44,8 @@ class Assignor(ABC):
     """A rule by which the leader of a group assigns partitions to the members.
 
     Applications may write assignors, and pass them in the option ``partition_assignment_strategy``. All
-    members of the group must offer an assignor with the same ``name``. An assignor must not keep anything
-    between two calls, because any member can become the leader, and several connectors may use one object.
+    members of the group must offer an assignor with the same ``name``. An assignor must not keep state from
+    call to call, because any member can become the leader, and several connectors may use one object.
     """
 
     name: str

@@ -7,8 +7,8 @@ __all__ = ["ErrorCode", "ErrorFacts", "error_facts"]
 
 
 class ErrorFacts(NamedTuple):
-    """The properties of an error code: number, name, whether to retry and to ask for new metadata, and a
-    sentence."""
+    """The properties of an error code: its number and name, whether a retry may succeed, whether the client
+    should first ask for new metadata, and a sentence that describes the error."""
 
     code: int
     name: str
@@ -23,8 +23,8 @@ _REFRESH: Final = (True, True)
 
 
 class ErrorCode(IntEnum):
-    """The error codes of the protocol. The ``facts`` of each code say whether to retry, and describe the
-    error."""
+    """The error codes of the protocol. Each code has ``facts``: whether a retry may succeed, and a
+    description of the error."""
 
     facts: ErrorFacts
 

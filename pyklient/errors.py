@@ -19,6 +19,7 @@ __all__ = [
     "UnsupportedVersionError",
     "UnsupportedCodecError",
     "BrokerConnectionError",
+    "UnreachableError",
     "AuthenticationError",
     "KafkaTimeoutError",
     "BufferFullError",
@@ -33,6 +34,7 @@ __all__ = [
     "PartitionNotAssignedError",
     "RebalanceFailedError",
     "OffsetOutOfRangeError",
+    "OffsetStoreFencedError",
     "DataLossError",
     "LoadConflictError",
     "QueueFullError",
@@ -91,6 +93,22 @@ class BrokerConnectionError(KafkaError, OSError):
     """A broker could not be reached, or the connection failed."""
 
     retriable = True
+
+
+class UnreachableError(BrokerConnectionError):
+    """No connection could be made to one address, or to any of several addresses.
+
+    ``cause`` describes the failure in a few words. ``nobody_there`` is true if waiting will hardly help:
+    every address refused the connection, or belongs to a host name that does not exist.
+    """
+
+    def __init__(self, message: str, cause: str = "", *, nobody_there: bool = False) -> None:
+        super().__init__(message)
+        self.cause = cause or message
+        self.nobody_there = nobody_there
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.args[0], self.cause), {"nobody_there": self.nobody_there}
 
 
 class AuthenticationError(KafkaError):
@@ -178,6 +196,15 @@ class OffsetOutOfRangeError(KafkaError):
     ``none``."""
 
 
+class OffsetStoreFencedError(KafkaError):
+    """Positions were not saved in the offset store, because another member has acquired the partitions, or
+    because the stored position is not the one at which the messages begin.
+
+    The results of these messages must not be stored: let the error roll the transaction back. Then call
+    ``KafkaStream.rewind``, and go on reading.
+    """
+
+
 class DataLossError(KafkaError):
     """Records were deleted before a Spark query had read them, and the query's option ``failOnDataLoss`` is
     true."""
@@ -198,15 +225,16 @@ class QueueFullError(KafkaError):
 
 
 class QueueClosedError(ClosedError):
-    """A message was sent with an asynchronous producer of the profile 0.7 after the producer was closed."""
+    """An asynchronous classic producer with the profile 0.7 (of Kafka 0.7) was used after it was closed."""
 
 
 class ProducerClosedError(ClosedError):
-    """A message was sent with a classic producer after the producer was closed."""
+    """A classic producer was used after it was closed."""
 
 
 class FailedToSendMessageError(KafkaError):
-    """A classic producer has not sent some messages, after all its retries. ``unsent`` has these messages."""
+    """A classic producer could not send some messages, even with all its retries. ``unsent`` has these
+    messages."""
 
     retriable = True
 
@@ -223,7 +251,7 @@ class InvalidPartitionError(KafkaError):
 
 
 class NoBrokersForPartitionError(KafkaError):
-    """A classic producer of the profile 0.7 found no broker for a message."""
+    """A classic producer with the profile 0.7 (of Kafka 0.7) found no broker for a message."""
 
     retriable = True
 
@@ -264,7 +292,7 @@ class NodeVersionError(RegistryError):
 
 
 class NodeContentError(RegistryError):
-    """A node of ZooKeeper contains something that no version of Kafka writes there."""
+    """The content of a ZooKeeper node cannot be understood: no version of Kafka writes such content."""
 
 
 class BrokerError(KafkaError):

@@ -1,4 +1,4 @@
-"""The fields of log records that tell of a change of state. docs/logging.md lists them."""
+"""Makes the fields of log records that report a change of state. docs/logging.md lists them."""
 
 __all__ = ["log_fields"]
 

@@ -1,6 +1,6 @@
 """The errors for optional packages that are not installed."""
 
-__all__ = ["without_opentelemetry", "without_pyarrow", "without_pyspark"]
+__all__ = ["without_opentelemetry", "without_psycopg", "without_pyarrow", "without_pyspark"]
 
 
 def without_opentelemetry() -> ModuleNotFoundError:
@@ -9,6 +9,15 @@ def without_opentelemetry() -> ModuleNotFoundError:
         "OpenTelemetry's API is not installed; install the extra `telemetry`: "
         "pip install '.[telemetry]' in the clone of pyklient",
         name="opentelemetry",
+    )
+
+
+def without_psycopg() -> ModuleNotFoundError:
+    """Return the error for an offset store in PostgreSQL."""
+    return ModuleNotFoundError(
+        "psycopg is not installed; install the extra `postgres`: "
+        "pip install '.[postgres]' in the clone of pyklient",
+        name="psycopg",
     )
 
 

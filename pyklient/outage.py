@@ -1,7 +1,7 @@
-"""Logs an outage: an operation fails again and again until it succeeds.
+"""Logs an outage, which is the time in which an operation fails again and again.
 
-However often the operation is tried, the log shows only the beginning of the outage, a few reminders, and the
-end.
+The log shows only the beginning of the outage, a few reminders, and the end, however often the operation is
+tried.
 """
 
 import logging
@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+from pyklient.counted import counted
 from pyklient.log_events import log_fields
 
 __all__ = ["Outage"]
@@ -18,13 +19,13 @@ _LONGEST_PAUSE: Final = 3600.0
 
 
 class Outage:
-    """An operation that may fail again and again, such as connecting to a broker. One thread at a time uses
-    an Outage.
+    """The outages of one operation, such as connecting to a broker. Only one thread at a time may use an
+    Outage.
 
-    *what* names, in each line of the log, what the operation concerns, such as "broker 1". *name* is the
-    event, to which the log adds ``_began``, ``_continues`` or ``_ended``. *fields* are further fields of
-    these log records. A reminder is logged after one minute, and then after twice as long each time, up to an
-    hour.
+    *what* tells in each log message what the operation is for, such as "broker 1". *name* is the beginning of
+    the events' names: ``<name>_began``, ``<name>_continues`` and ``<name>_ended``. *fields* are further
+    fields of the log records. The first reminder is logged after one minute, and each further one after twice
+    as long, up to an hour.
     """
 
     def __init__(
@@ -48,8 +49,8 @@ class Outage:
         self._remind_at = self._pause = self._tried_at = 0.0
 
     def failed(self, error: BaseException, tried: str) -> None:
-        """Note that an attempt has failed with *error*. *tried* says what is tried now, such as "trying
-        again"."""
+        """Note that an attempt has failed with *error*, and log the beginning of an outage or a reminder if
+        one is due. *tried* tells what the client does now, such as "trying again"."""
         now = self._clock()
         self._attempts += 1
         self._tried_at = now
@@ -64,25 +65,25 @@ class Outage:
             self._remind_at = now + self._pause
             self._log.log(
                 self._level,
-                "%s: the outage goes on after %.0f s and %d attempts; %s; the last failure: %s",
+                "%s: the outage goes on after %.0f s and %s; %s; the last failure: %s",
                 self._what,
                 now - self._since,
-                self._attempts,
+                counted(self._attempts, "attempt"),
                 tried,
                 error,
                 extra=self._extra("continues", now, error=str(error)),
             )
 
     def passed_by(self, seconds: float, why: str) -> None:
-        """End the outage if nothing was tried for *seconds*. *why* says in the log why nothing needs to be
-        tried any more."""
+        """End the outage if nothing was tried for *seconds*, because the operation is no longer needed. *why*
+        is a clause for the log that tells why."""
         if self._since is not None and self._clock() - self._tried_at >= seconds:
             self.ended(f"; {why}")
 
     def ended(self, why: str = "") -> None:
-        """Note that an attempt has succeeded. This logs the end of an outage, and nothing without one.
+        """Note that an attempt has succeeded. Log the end of the outage if there was one.
 
-        *why* is added to the text.
+        *why* is added to the log message.
         """
         if self._since is None:
             return

@@ -31,7 +31,11 @@ class RecordMetadata(NamedTuple):
 
 
 class OffsetAndMetadata(NamedTuple):
-    """A position to commit: the offset of the next record to read, and a text that is stored with it."""
+    """A position to commit: the offset of the next record to read, and a text that is stored with it.
+
+    ``leader_epoch`` is the leader epoch of the last record before the offset (KIP-320). It is -1 if it is not
+    known.
+    """
 
     offset: int
     metadata: str = ""

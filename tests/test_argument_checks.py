@@ -148,9 +148,10 @@ def test_a_producer_names_what_it_cannot_take(call: Callable[[Any], object], sai
         ("a b", "'a b' is not a valid name of a topic: only a-z"),
         ("t" * 250, "it has 250 characters; at most 249 are allowed"),
         ("..", r"'\.\.' is not a valid name of a topic"),
+        ("^a.*", r"only a-z.* call stream\(pattern="),
         ("", "empty"),
     ],
-    ids=["blank", "long", "dots", "empty"],
+    ids=["blank", "long", "dots", "pattern", "empty"],
 )
 @pytest.mark.parametrize(
     "call",

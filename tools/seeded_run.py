@@ -18,6 +18,12 @@ __all__ = ["SeededRun", "StartedServer", "add_seed", "kraft_cluster"]
 
 _MOST_SHOWN = 20
 
+_SMALL_INDEXES = {"log.index.size.max.bytes": 256 * 1024}
+"""A setting of brokers. Kafka maps each index of a partition into memory in its full size, 10 MiB by default.
+On some file systems, the first write to an index takes a time in proportion to this size. The partitions of a
+run get their first index entries at about the same time, and brokers then answered nothing for 10 s, as if
+the clients under test were slow."""
+
 StartedServer = TypeVar("StartedServer", bound=Server)
 
 
@@ -28,7 +34,7 @@ def add_seed(parser: ArgumentParser) -> None:
 
 def kraft_cluster(brokers: int) -> Callable[[Path, Reaper], KraftCluster]:
     """Return a function that makes a cluster of *brokers* real brokers, for :meth:`SeededRun.server`."""
-    return lambda directory, reaper: KraftCluster(directory, reaper, brokers=brokers)
+    return lambda directory, reaper: KraftCluster(directory, reaper, brokers=brokers, settings=_SMALL_INDEXES)
 
 
 class SeededRun:

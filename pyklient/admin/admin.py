@@ -10,10 +10,16 @@ from pyklient.admin.descriptions import (
     ClusterDescription,
     GroupDescription,
     GroupListing,
+    OffsetCopy,
+    OffsetReset,
     PartitionLag,
+    Storage,
+    StoredOffsets,
     TopicDescription,
     ZooKeeperGroupDescription,
 )
+from pyklient.admin.group_offsets import GroupOffsets
+from pyklient.admin.offset_reset import NewOffsets, ResetTo
 from pyklient.admin.topics import list_partitions
 from pyklient.config import DEFAULT_SERVERS
 from pyklient.config.keyword_types import AdminOptions
@@ -92,8 +98,9 @@ class Admin(ThreadlessClient):
     def partitions(
         self, topics: Sequence[str] = (), internal: bool = False, timeout: float | None = None
     ) -> list[TopicPartition]:
-        """Return the partitions of *topics*, or of all topics if there are no *topics*. With *internal*, all
-        topics include internal ones. Raises BrokerError for a topic that does not exist."""
+        """Return the partitions of *topics*. If *topics* is empty, return the partitions of all topics, but
+        those of internal topics only if *internal* is true. Raises BrokerError for a topic that does not
+        exist."""
         names = argument_checks.names(topics, "topics")
         return self._play(list_partitions(names, argument_checks.flag(internal, "internal")), timeout)
 
@@ -139,8 +146,8 @@ class Admin(ThreadlessClient):
         """Return the members, owners, committed offsets and lag of a group that is coordinated through
         ZooKeeper.
 
-        The client needs the option ``zookeeper``. A node of the group that cannot be understood is an
-        ``error`` in the description. Raises NoNodeError if ZooKeeper has no such group.
+        The client needs the option ``zookeeper``. If a node of the group cannot be parsed, an ``error`` in
+        the description gives the reason. Raises NoNodeError if ZooKeeper has no such group.
         """
         group_id, waiting = _group(group_id), self._seconds(timeout)
         registry = self._registry()
@@ -203,6 +210,73 @@ class Admin(ThreadlessClient):
         ):
             raise self._no_group("delete", group_id)
 
+    def stored_offsets(
+        self, group_id: str, topics: Iterable[str | TopicPartition] = (), timeout: float | None = None
+    ) -> dict[TopicPartition, StoredOffsets]:
+        """Return the offsets that a group has committed to Kafka and, if the client has the option
+        ``zookeeper``, those that it has committed to ZooKeeper.
+
+        *topics* has topics and partitions. If it is empty, the result has the partitions for which the group
+        has committed offsets.
+        """
+        return self._group_offsets(group_id, timeout).stored(_wanted(topics))
+
+    def reset_offsets(
+        self,
+        group_id: str,
+        to: ResetTo = None,
+        *,
+        shift_by: int | None = None,
+        topics: Iterable[str | TopicPartition] = (),
+        storage: Storage | None = None,
+        execute: bool = False,
+        timeout: float | None = None,
+    ) -> OffsetReset:
+        """Compute new committed offsets for a group. Commit them only if *execute* is true.
+
+        *to* is ``"earliest"``, ``"latest"``, ``"current"`` (the committed offset, or the end of the log), a
+        datetime with a time zone (the first record of that time or later), an offset, or an offset for each
+        partition. *shift_by* moves committed offsets by a number instead. *topics* has topics and partitions;
+        if it is empty, all partitions are reset for which the group has committed offsets. *storage* is
+        ``"kafka"`` or ``"zookeeper"``. If it is None, each of the two in which the group has offsets is used.
+
+        A new offset that the log does not have is replaced by the nearest one that it has. Raises BrokerError
+        NON_EMPTY_GROUP with *execute* if the group has members. The members of a group in ZooKeeper are seen
+        only with the option ``zookeeper``.
+        """
+        wanted = NewOffsets.of(to, shift_by)
+        if storage is not None:
+            _check_coordination(storage, "storage")
+        return self._group_offsets(group_id, timeout).reset(
+            wanted, _wanted(topics), storage, execute=argument_checks.flag(execute, "execute")
+        )
+
+    def copy_offsets(
+        self,
+        group_id: str,
+        to: Storage,
+        *,
+        topics: Iterable[str | TopicPartition] = (),
+        lower: bool = False,
+        execute: bool = False,
+        timeout: float | None = None,
+    ) -> dict[TopicPartition, OffsetCopy]:
+        """Copy the committed offsets of a group from ZooKeeper to Kafka (*to* is ``"kafka"``), or from Kafka
+        to ZooKeeper. Write them only if *execute* is true.
+
+        The group may run meanwhile. Copy from the storage to which its members commit. Larger offsets in *to*
+        stay as they are, unless *lower* is true. The client needs the option ``zookeeper``. Raises
+        BrokerError NON_EMPTY_GROUP if *to* is ``"kafka"`` and a broker coordinates the members of the group,
+        because the broker then accepts commits only from them.
+        """
+        _check_coordination(to, "to")
+        return self._group_offsets(group_id, timeout).copy(
+            to,
+            _wanted(topics),
+            execute=argument_checks.flag(execute, "execute"),
+            lower=argument_checks.flag(lower, "lower"),
+        )
+
     def start_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
@@ -212,12 +286,16 @@ class Admin(ThreadlessClient):
     def end_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
-        """Return the high watermark of each partition: the end of the log that consumers can read."""
+        """Return the high watermark of each partition: the offset after the last record that consumers can
+        read."""
         return self._play(_offsets(argument_checks.partitions(partitions, "partitions"), LATEST), timeout)
 
     def cluster(self, timeout: float | None = None) -> ClusterDescription:
         """Return the brokers of the cluster and the id of the controller."""
         return self._play(_cluster(), timeout)
+
+    def _group_offsets(self, group_id: str, timeout: float | None) -> GroupOffsets:
+        return GroupOffsets(self._client, _group(group_id), self._seconds(timeout))
 
     def _no_group(self, verb: str, group_id: str) -> NoNodeError:
         return NoNodeError(
@@ -234,12 +312,20 @@ class Admin(ThreadlessClient):
         return self._client.registry
 
 
-def _check_coordination(coordination: Coordination) -> Coordination:
-    if coordination not in ("kafka", "zookeeper"):
-        raise ConfigurationError(
-            f"coordination={coordination!r} is neither 'kafka' nor 'zookeeper'; choose one of them"
-        )
-    return coordination
+def _check_coordination(given: Coordination, name: str = "coordination") -> Coordination:
+    if given not in ("kafka", "zookeeper"):
+        raise ConfigurationError(f"{name}={given!r} is neither 'kafka' nor 'zookeeper'; choose one of them")
+    return given
+
+
+def _wanted(topics: Iterable[str | TopicPartition]) -> list[str | TopicPartition]:
+    found: list[str | TopicPartition] = []
+    for each in argument_checks.several(topics, "topics"):
+        if isinstance(each, str):
+            found.append(argument_checks.topic_name(each))
+        else:
+            found.append(argument_checks.partition(each, "topics"))
+    return found
 
 
 def _group(group_id: str) -> str:
@@ -255,7 +341,7 @@ def _count(value: int, name: str, most: int) -> int:
     number = argument_checks.whole(value, name, -most, most)
     if number < 1 and number != -1:
         raise ConfigurationError(
-            f"{name}={number} is out of range: 1 or more, or -1 for the default of the cluster"
+            f"{name}={number} is out of range; pass 1 or more, or -1 for the default of the cluster"
         )
     return number
 
@@ -282,8 +368,8 @@ def _group_lag(group_id: str) -> Dialogue[dict[TopicPartition, PartitionLag]]:
 def _subscribed(group_id: str, *, has_offsets: bool) -> Dialogue[frozenset[str]]:
     """Return the topics that the members of a group subscribe to.
 
-    If DescribeGroups does not find the group, return no topics if the group *has_offsets*. Otherwise raise
-    the BrokerError GROUP_ID_NOT_FOUND.
+    DescribeGroups does not find groups of the newer protocol (KIP-848). So if it finds no group, but
+    *has_offsets* is true, return no topics. If *has_offsets* is false, raise BrokerError GROUP_ID_NOT_FOUND.
     """
     try:
         group = yield from groups.describe_group(group_id)

@@ -2,30 +2,39 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 from uuid import UUID
 
 from pyklient.net.metadata import Node
 from pyklient.registry.consumer_nodes import STATIC
-from pyklient.topic_partition import TopicPartition
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 __all__ = [
     "ClusterDescription",
     "GroupDescription",
     "GroupListing",
     "MemberDescription",
+    "OffsetChange",
+    "OffsetCopy",
+    "OffsetReset",
     "PartitionDescription",
     "PartitionLag",
+    "Storage",
+    "StoredOffsets",
     "TopicDescription",
     "ZooKeeperGroupDescription",
     "ZooKeeperMemberDescription",
     "ZooKeeperPartitionProgress",
 ]
 
+Storage: TypeAlias = Literal["kafka", "zookeeper"]
+"""A place where a group keeps its committed offsets: the brokers, or ZooKeeper."""
+
 
 @dataclass(frozen=True, slots=True)
 class ClusterDescription:
-    """The brokers of a cluster. Old brokers do not send ``controller_id``, which is then -1, or
-    ``cluster_id``, which is then None."""
+    """The brokers and the controller of a cluster. If the brokers are too old to send these ids,
+    ``controller_id`` is -1 and ``cluster_id`` is None."""
 
     cluster_id: str | None
     controller_id: int
@@ -106,7 +115,8 @@ class PartitionLag:
     """The committed offset of a group in one partition, and the end of the log.
 
     ``committed`` is None if the group has committed no offset. The lag then counts from ``start``, the first
-    offset of the log, whatever ``auto_offset_reset`` the members use. Otherwise ``start`` is None.
+    offset of the log, even if ``auto_offset_reset`` of the members is ``latest``. Otherwise ``start`` is
+    None.
     """
 
     committed: int | None
@@ -125,12 +135,12 @@ class PartitionLag:
 class ZooKeeperMemberDescription:
     """A member of a group that is coordinated through ZooKeeper.
 
-    ``host`` is None if the member was given an id by its user (the property ``consumer.id``).
-    ``subscription`` maps topics to numbers of streams. If ``pattern`` is ``white_list`` or ``black_list``
-    instead of ``static``, ``subscription`` has one entry, whose key is a regular expression. ``node_version``
-    is 0 for members of Kafka 0.7. ``registered_ms`` is the time at which the member joined, or -1 if the
-    member's node does not contain the time. ``error`` says why the node of the member cannot be understood;
-    ``subscription`` is then empty.
+    ``host`` is None if the user has set the id of the member (the property ``consumer.id``). ``subscription``
+    maps topics to numbers of streams. If ``pattern`` is ``white_list`` or ``black_list`` instead of
+    ``static``, ``subscription`` has one entry, whose key is a regular expression. ``node_version`` is 0 for
+    members of Kafka 0.7. ``registered_ms`` is the time at which the member joined, or -1 if the member's node
+    does not contain the time. ``error`` says why the node of the member cannot be parsed; ``subscription`` is
+    then empty.
     """
 
     consumer_id: str
@@ -149,9 +159,10 @@ class ZooKeeperPartitionProgress:
     group in it.
 
     ``owner`` is the id of a member's thread: the id of the member, a hyphen, and the number of its stream.
-    The group may commit its offsets to ZooKeeper, to Kafka, or to both. ``start`` is the first offset of the
-    log, and ``end`` is the end of the log. ``start`` is None if the group has committed an offset. Both are
-    None if they are not known. ``error`` says what is wrong with the partition or with one of its nodes.
+    The group may commit its offsets to ZooKeeper, to Kafka, or to both. ``end`` is the end of the log.
+    ``start`` is the first offset of the log if the group has not committed an offset, and None otherwise.
+    ``start`` and ``end`` are None if the brokers did not return them. ``error`` says what is wrong with the
+    partition or with one of its nodes.
     """
 
     owner: str | None = None
@@ -180,7 +191,8 @@ class ZooKeeperGroupDescription:
     """A group that is coordinated through ZooKeeper, as its nodes there and the brokers describe it.
 
     ``partitions`` has all partitions of the topics to which members subscribe by name, or for which the group
-    has ever had owners or offsets. ``errors`` are about nodes that belong to no member and no partition.
+    has ever had owners or offsets. ``errors`` has the errors of the group's other nodes, which belong to no
+    member and no partition.
     """
 
     group_id: str
@@ -192,3 +204,85 @@ class ZooKeeperGroupDescription:
     def state(self) -> str:
         """``Stable`` if the group has members, and ``Empty`` if it has none."""
         return "Stable" if self.members else "Empty"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredOffsets:
+    """The offsets that a group has committed for one partition to Kafka and to ZooKeeper, and the first and
+    the last offset of the partition's log.
+
+    An offset is None if the group has not committed one. ``start`` and ``end`` are None if the partition does
+    not exist, or has no leader at the moment. ``error`` says what is wrong with the partition or with its
+    node in ZooKeeper.
+    """
+
+    kafka: OffsetAndMetadata | None = None
+    zookeeper: int | None = None
+    start: int | None = None
+    end: int | None = None
+    error: str | None = None
+
+    @property
+    def committed(self) -> int | None:
+        """The larger of the two committed offsets. A member that uses both resumes at this offset."""
+        in_kafka = self.of("kafka")
+        if in_kafka is None or self.zookeeper is None:
+            return self.zookeeper if in_kafka is None else in_kafka
+        return max(in_kafka, self.zookeeper)
+
+    @property
+    def lag(self) -> int | None:
+        """The number of offsets still to read, as in PartitionLag. None if the end of the log is not
+        known."""
+        return None if self.end is None else PartitionLag(self.committed, self.end, self.start).lag
+
+    def of(self, storage: Storage) -> int | None:
+        """Return the offset that is committed to *storage*."""
+        if storage == "zookeeper":
+            return self.zookeeper
+        return None if self.kafka is None else self.kafka.offset
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetChange:
+    """The new committed offset of a group in one partition, and the offsets before the reset.
+
+    ``note`` says why the new offset is not exactly the one that was asked for.
+    """
+
+    before: StoredOffsets
+    after: OffsetAndMetadata
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetReset:
+    """A reset of a group's committed offsets, which was carried out or only computed.
+
+    ``storage`` names the places that the reset writes to. ``members`` is the number of members that the group
+    had when the offsets were computed. A reset is carried out only for a group without members.
+    """
+
+    group_id: str
+    storage: tuple[Storage, ...]
+    changes: Mapping[TopicPartition, OffsetChange]
+    members: int
+    executed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetCopy:
+    """The offset of a group in one partition before and after it was copied to the other storage.
+
+    ``source`` is the offset in the storage that is copied from. ``before`` and ``after`` are the offsets in
+    the storage that is copied to. Without ``execute``, ``after`` is the offset that would be written.
+    """
+
+    source: int
+    before: int | None
+    after: int | None
+
+    @property
+    def ahead(self) -> bool:
+        """True if the storage that is copied to has a larger offset, which was left as it is."""
+        return self.after is not None and self.after > self.source

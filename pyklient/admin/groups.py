@@ -117,7 +117,8 @@ def delete_group(group_id: str) -> Dialogue[None]:
 
 
 def _assignment(group_id: str, member: Any) -> tuple[TopicPartition, ...]:
-    """Return the partitions that the group's leader assigned to *member*; none if they cannot be parsed."""
+    """Return the partitions that the group's leader assigned to *member*, or no partitions if the assignment
+    cannot be parsed."""
     content = bytes(member.member_assignment)
     try:
         topics = ConsumerProtocolAssignment.decode_blob(content).assigned_partitions if content else []
@@ -130,7 +131,7 @@ def _assignment(group_id: str, member: Any) -> tuple[TopicPartition, ...]:
 
 
 def _subscription(group_id: str, member: Any) -> tuple[str, ...]:
-    """Return the topics to which *member* subscribes; none if its subscription cannot be parsed."""
+    """Return the topics to which *member* subscribes, or no topics if its subscription cannot be parsed."""
     try:
         return tuple(sorted(subscribed_topics(member))) if member.member_metadata else ()
     except ProtocolError as error:

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from pyklient.admin.descriptions import PartitionDescription, TopicDescription
 from pyklient.admin.requests import AdminRequest, ask, controller, node, only
+from pyklient.counted import counted
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import KafkaTimeoutError, UnsupportedVersionError, broker_error
 from pyklient.net.dialogue import ANY, Dialogue, Pause, Refresh
@@ -32,8 +33,8 @@ __all__ = [
 _log = logging.getLogger("pyklient.admin")
 
 _LAST_WITH_NAMES: Final = 5
-"""The last version of DeleteTopics that names topics only by name. Every broker since 0.10.1 supports this
-version or an older one."""
+"""The last version of DeleteTopics in which a request has the names of topics and no topic ids. Every broker
+since 0.10.1 supports this version or an older one."""
 _TOPIC_RESOURCE: Final = 2
 _SET_ON_THE_TOPIC: Final = 1
 _PAUSE: Final = 0.1
@@ -75,7 +76,7 @@ def create_partitions(name: str, total: int, timeout_ms: int) -> Dialogue[None]:
     topic = CreatePartitionsRequest.CreatePartitionsTopic(name=name, count=total, assignments=None)
     request = CreatePartitionsRequest(topics=[topic], timeout_ms=timeout_ms, validate_only=False)
     order = AdminRequest(
-        f"cannot increase topic {name} to {total} partitions",
+        f"cannot increase topic {name} to {counted(total, 'partition')}",
         request,
         lambda response: only(response.results),
         done_before=ErrorCode.INVALID_PARTITIONS,
@@ -105,15 +106,15 @@ def delete_topic(name: str, timeout_ms: int) -> Dialogue[None]:
 
 
 def list_topics(internal: bool) -> Dialogue[list[str]]:
-    """Return the names of all topics that this client may see, sorted. Internal topics are included if
-    *internal*."""
+    """Return the names of all topics that this client may see, sorted. Internal topics are included only if
+    *internal* is true."""
     metadata = yield Refresh(None)
     return sorted(name for name, topic in metadata.topics.items() if internal or not topic.internal)
 
 
 def list_partitions(names: Collection[str], internal: bool) -> Dialogue[list[TopicPartition]]:
-    """Return the partitions of the topics *names*, or of all topics if there are no *names*, sorted. Internal
-    topics are then included if *internal*."""
+    """Return the partitions of the topics *names*, or of all topics if *names* is empty, sorted. In the
+    second case, internal topics are included only if *internal* is true."""
     if names:
         return (yield from partitions_of(names, tries=_UNKNOWN_TOPIC_TRIES))
     metadata = yield Refresh(None)

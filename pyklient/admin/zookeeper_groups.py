@@ -1,7 +1,8 @@
-"""Groups that coordinate themselves through ZooKeeper: what their nodes say, and what the brokers add to it.
+"""Lists, describes and deletes groups that are coordinated through ZooKeeper.
 
-``describe_group`` is a dialogue with brokers, and the other functions are dialogues with ZooKeeper. A node
-that cannot be understood is an error of its member or partition. All other nodes are described nevertheless.
+``describe_group`` is a dialogue with brokers, and the other functions are dialogues with ZooKeeper. If a node
+cannot be parsed, the description of its member or partition has an error, and all other nodes are described
+nevertheless.
 """
 
 import re
@@ -40,8 +41,8 @@ class GroupNodes:
     """The content of a group's nodes.
 
     ``partitions`` maps each topic of the group to its partitions, or to None if the topic does not exist.
-    ``errors`` maps each partition to its errors; the key None has the errors that belong to no partition. If
-    ``kafka_stores_offsets`` is false, no group has committed offsets to Kafka yet.
+    ``errors`` maps each partition to its errors; the key None has the errors that belong to no partition.
+    ``kafka_stores_offsets`` is false if no group has committed offsets to Kafka yet.
     """
 
     group_id: str
@@ -229,7 +230,8 @@ def _why_no_end(nodes: GroupNodes, metadata: Metadata, partition: TopicPartition
 
 
 def _host(group_id: str, consumer_id: str) -> str | None:
-    """Return the host in an id that a consumer has made itself: ``<group>_<host>-<ms>-<8 digits>``."""
+    """Return the host in *consumer_id*. Return None if the id does not have the default form, which is
+    ``<group>_<host>-<ms>-<8 digits>``."""
     match = re.fullmatch(rf"{re.escape(group_id)}_(.+)-[0-9]{{13}}-[0-9a-f]{{1,8}}", consumer_id)
     return None if match is None else match[1]
 

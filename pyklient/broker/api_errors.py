@@ -6,10 +6,10 @@ __all__ = ["ApiError", "CloseConnection"]
 
 
 class ApiError(Exception):
-    """An error that the broker sends in the response to a request, for the whole request or for one item in
+    """An error that the broker reports in a response: for the whole request, or for one topic or partition in
     it.
 
-    The *code* is sent always, the *message* only if the response has a field for it.
+    The response always contains *code*. It contains *message* only if it has a field for an error message.
     """
 
     def __init__(self, code: ErrorCode, message: str) -> None:
@@ -19,5 +19,7 @@ class ApiError(Exception):
 
 
 class CloseConnection(Exception):
-    """The broker must close the connection without a response. The text of the exception is the reason, for
-    the log."""
+    """Raised by a handler to close the connection without a response.
+
+    The text of the exception is the reason, which is logged.
+    """

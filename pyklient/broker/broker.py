@@ -1,4 +1,7 @@
-"""A broker in this process. It has one daemon thread, whose event loop owns all state of the broker."""
+"""``Broker``, which runs a Kafka broker in a daemon thread of this process.
+
+All state of the broker belongs to the event loop of this thread.
+"""
 
 import asyncio
 import atexit
@@ -116,9 +119,11 @@ class Broker:
     def start(self) -> Self:
         """Open the data directory, listen for clients, and return when they can connect.
 
-        The broker accepts no connection before it has read all logs and groups, so that a client that can
-        connect also gets responses. Raises BrokerConnectionError if the port is not available, and
-        ConfigurationError if the data directory is in use or has files of another program.
+        The broker accepts no connection before it has checked all logs, so that a client that can connect
+        also gets responses. It may still be loading groups; requests about such a group get the error
+        COORDINATOR_LOAD_IN_PROGRESS, upon which clients try again. Raises BrokerConnectionError if the port
+        is not available, and ConfigurationError if the data directory is in use or has files of another
+        program.
         """
         if self._thread is not None:
             return self
@@ -162,8 +167,8 @@ class Broker:
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the broker is closed. Return False if it is still open after *timeout* seconds.
 
-        If an error has stopped the broker, raises this error. For example, a broker that is registered in
-        ZooKeeper stops if its session has expired and it cannot be registered again.
+        If an error has stopped the broker, raises this error. For example, a broker that uses ZooKeeper stops
+        if its session expires and another broker then registers with the same broker id.
         """
         stopped = self._stopped.wait(timeout)
         if stopped and self._failure is not None:
@@ -205,7 +210,10 @@ class Broker:
 
     def _node(self) -> NodeState:
         if self._forked:
-            raise ForkError("this broker runs in the parent process; read bootstrap_servers before the fork")
+            raise ForkError(
+                "a forked process cannot use this Broker, which runs in the parent process; "
+                "read bootstrap_servers before the fork"
+            )
         if self._failure is not None:
             raise ClosedError(
                 f"the broker has stopped because of an error: {self._failure}; close it, and start it again"
@@ -249,6 +257,7 @@ class Broker:
         try:
             found = None if registration is None else await registration.find_cluster(self._config.node_id)
             node = self._open_node(data, self._loop, found)
+            node.carry_over_former_journal()
         except BaseException as error:
             if registration is not None:
                 await registration.close()
@@ -263,8 +272,11 @@ class Broker:
             started.set_exception(_cannot_listen(self._host, self._port, error))
             return
         server = self._server = SocketServer(node, listener)
+        tasks = [
+            self._loop.create_task(node.run_group_coordinator()),  # first, so that it runs before any request
+            self._loop.create_task(_enforce_retention(node)),
+        ]
         server.start()
-        tasks = [self._loop.create_task(_enforce_retention(node))]
         try:
             if registration is not None:
                 await _begin(registration, node)
@@ -298,10 +310,10 @@ class Broker:
     def _open_node(
         self, data: DataDirectory, loop: asyncio.AbstractEventLoop, found: "FoundCluster | None"
     ) -> NodeState:
-        """Open the only node of this broker's cluster, and all logs of the node.
+        """Open the logs in the data directory, and return the state of this broker's node.
 
-        *found* has the cluster id and the topics that are registered in ZooKeeper. Topics that the data
-        directory does not have are created.
+        *found* has the cluster id and the topics that are registered in ZooKeeper. Of these topics, those
+        that the data directory does not have are created.
         """
         cluster_id = None if found is None else found.cluster_id
         saved_id = data.metadata.get("cluster_id")
@@ -327,9 +339,9 @@ class Broker:
             warnings.warn(f"{what} was not closed", ResourceWarning, stacklevel=1)
 
     def forget_in_child(self) -> None:
-        """Close the copies of the broker's sockets in a child process, after a fork.
+        """Close the sockets that a child process has inherited from the broker by a fork.
 
-        Otherwise the child would keep connections open after the broker has closed them.
+        Otherwise the connections would stay open in the child after the broker has closed them.
         """
         self._forked = True
         if self._server is not None:
@@ -362,14 +374,14 @@ async def _begin(registration: "Registration", node: NodeState) -> None:
 
 
 def _adopt(node: NodeState, topic: "FoundTopic") -> None:
-    """Create on *node* a topic that was found in ZooKeeper, where a tool or an earlier broker has written it,
-    unless the node has it already."""
+    """Create *topic* on *node* if the node does not have it yet. The topic was found in ZooKeeper, where a
+    tool or an earlier broker has written it."""
     if node.cluster.topics.find(topic.name) is not None:
         return
     try:
         node.controller.create_topic(topic.name, topic.partitions, topic.config)
     except ApiError as error:
-        log.warning("the topic %s, which is in ZooKeeper, is ignored: %s", topic.name, error.message)
+        log.warning("topic %s was found in ZooKeeper, but cannot be created: %s", topic.name, error.message)
 
 
 async def _enforce_retention(node: NodeState) -> None:
@@ -379,8 +391,8 @@ async def _enforce_retention(node: NodeState) -> None:
 
 
 def _bind(host: str, port: int) -> socket.socket:
-    """Return a socket that is bound to *port*. It refuses connections until its method ``listen`` is
-    called."""
+    """Return a socket that is bound to *host* and *port*. Clients cannot connect before its method ``listen``
+    is called."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family)
     try:

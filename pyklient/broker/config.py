@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from pyklient.config.option import INT32_MAX, INT64_MAX, check_option, option
+from pyklient.config.option_checks import INT32_MAX, INT64_MAX, check_option, option
 from pyklient.config.unknown_options import did_you_mean
 from pyklient.config.zookeeper_address import parse_zookeeper
 from pyklient.errors import ConfigurationError
@@ -80,7 +80,7 @@ class BrokerConfig:
     )
     request_memory_bytes: int = option(
         512 << 20,
-        "the memory in bytes for large requests that are being received or handled, over all connections "
+        "the largest sum of the sizes of all large requests that the broker handles at a time, in bytes "
         "(only in pyklient)",
         at_least=1024,
         at_most=INT64_MAX,
@@ -123,6 +123,28 @@ class BrokerConfig:
     offset_metadata_max_bytes: int = option(
         4096, "the longest text that may be committed with an offset", at_least=0
     )
+    offsets_retention_minutes: int = option(
+        10_080,
+        "delete a committed offset that has not been in use for this long, in minutes",
+        at_least=1,
+    )
+    offsets_retention_check_interval_ms: int = option(
+        600_000,
+        "the pause between two checks for committed offsets to delete; each check also compacts "
+        "`__consumer_offsets`",
+        at_least=1,
+    )
+    offsets_topic_num_partitions: int = option(
+        50,
+        "number of partitions with which the topic `__consumer_offsets` is created",
+        at_least=1,
+        at_most=10_000,
+    )
+    offsets_topic_segment_bytes: int = option(
+        100 << 20,
+        "start a new log segment of `__consumer_offsets` before the current one exceeds this size",
+        at_least=1024,
+    )
     max_producer_ids: int = option(
         10_000,
         "the largest number of producers that a partition remembers; "
@@ -132,8 +154,8 @@ class BrokerConfig:
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> "BrokerConfig":
-        """Return *options* as a config. Raises ConfigurationError for an unknown name, or for a value that is
-        out of range."""
+        """Return a config with *options*, and defaults for all other options. Raises ConfigurationError for
+        an unknown name, or for a value that is out of range."""
         known = {item.name: item for item in fields(cls)}
         for name, value in options.items():
             if name not in known:

@@ -1,8 +1,9 @@
-"""The controller: creates, grows and deletes topics, in the metadata of the cluster and on its nodes."""
+"""The controller of a cluster, which creates and deletes topics and adds partitions to them."""
 
 from collections.abc import Iterable, Mapping
 
 from pyklient.broker.cluster.metadata import ClusterMetadata
+from pyklient.broker.cluster.offsets_topic import OFFSETS_TOPIC, group_partition, offsets_topic_configs
 from pyklient.broker.cluster.topics import Partition, Topic
 from pyklient.broker.groups.group_coordinator import GroupCoordinator
 from pyklient.broker.log.log_config import LogConfig
@@ -12,8 +13,11 @@ __all__ = ["Controller"]
 
 
 class Controller:
-    """Creates, grows and deletes topics. It changes the metadata of the cluster, and the logs and group
-    coordinators of the nodes."""
+    """Creates and deletes topics, and adds partitions to them.
+
+    Each change is made in the metadata of the cluster and in the logs of the nodes. The deletion of a topic
+    also deletes the offsets that groups have committed for it.
+    """
 
     def __init__(self, cluster: ClusterMetadata) -> None:
         self.cluster = cluster
@@ -37,6 +41,19 @@ class Controller:
         self.cluster.topics.add(topic)
         return topic
 
+    def offsets_topic(self) -> Topic:
+        """Return the topic ``__consumer_offsets``. Create it first if it does not exist."""
+        config = self.cluster.config
+        return self.cluster.topics.find(OFFSETS_TOPIC) or self.create_topic(
+            OFFSETS_TOPIC, config.offsets_topic_num_partitions, offsets_topic_configs(config)
+        )
+
+    def group_partition(self, group_id: str) -> Partition:
+        """Return the partition of ``__consumer_offsets`` in which the group *group_id* is stored. The leader
+        of this partition coordinates the group."""
+        partitions = self.offsets_topic().partitions
+        return partitions[group_partition(group_id, len(partitions))]
+
     def create_partitions(self, name: str, total: int) -> None:
         """Add partitions to the topic *name* until it has *total* partitions.
 
@@ -53,7 +70,7 @@ class Controller:
             for node_id in partition.replica_ids:
                 self._logs[node_id].delete(topic.name, partition.index)
         for group_coordinator in self._group_coordinators.values():
-            group_coordinator.offsets.delete_topic(topic.name)
+            group_coordinator.delete_topic(topic.name)
 
     def _create_logs(self, topic: Topic, partitions: Iterable[Partition]) -> None:
         config = self._log_config(topic)

@@ -1,9 +1,10 @@
-"""Fetch sessions (KIP-227): the broker remembers which partitions a client fetches, and what the last
-responses said of them.
+"""Fetch sessions (KIP-227): the broker remembers which partitions a client fetches, and which offsets the
+last responses contained for them.
 
-The client's next request names only the partitions that it adds or removes, and the response names only those
-that have changed. A session is kept until its client closes it or the cache is full. If the cache is full,
-the least recently used session is evicted, and its client gets an error and opens another session.
+The client's next request names only the partitions that it adds or removes, and the response names only the
+partitions that have changed. A session is kept until its client closes it or the cache is full. If the cache
+is full, the least recently used session is removed: the next request of its client gets an error, and the
+client opens another session.
 """
 
 import random
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple, TypeAlias
 
 from pyklient.broker.api_errors import ApiError
+from pyklient.counted import counted
 from pyklient.error_codes import ErrorCode
 from pyklient.protocol.messages import FetchRequest, FetchResponse
 
@@ -76,8 +78,11 @@ class FetchSession:
         self.epoch = self.epoch + 1 if self.epoch < _LAST_EPOCH else 1
 
     def has_changed(self, asked: RequestedPartition, data: PartitionData) -> bool:
-        """Return True if *data* has records, an error, or other offsets than the last response. From then on,
-        the client is considered to know the offsets in *data*."""
+        """Return True if *data* has records or an error, or if its offsets differ from those in the last
+        response for the partition.
+
+        The caller must send *data* if the result is True: the next call compares with the offsets in it.
+        """
         key = _key(asked)
         if key not in self.requested:
             return False  # another connection has removed the partition meanwhile
@@ -101,8 +106,11 @@ class FetchContext(NamedTuple):
     incremental: bool = False
 
     def includes(self, asked: RequestedPartition, data: PartitionData) -> bool:
-        """Return True if the response must contain *data*. The fetch session then remembers that the client
-        has got it."""
+        """Return True if the response must contain *data*, the result of fetching *asked*.
+
+        If ``incremental`` is true, the result is True only if *data* has changed since the session's last
+        response.
+        """
         if self.session is None:
             return True
         return self.session.has_changed(asked, data) or not self.incremental
@@ -127,10 +135,12 @@ class FetchSessionCache:
         return len(self._sessions)
 
     def context(self, request: FetchRequest, version: int) -> FetchContext:
-        """Return the partitions that *request* asks for, and open, continue or close its fetch session.
+        """Return the context of *request*: the partitions to fetch from, and its fetch session. Open,
+        continue or close the session as the request asks.
 
         Raises ApiError (FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH,
-        FETCH_SESSION_TOPIC_ID_ERROR) if the request does not fit the session that it names.
+        FETCH_SESSION_TOPIC_ID_ERROR) if the session does not exist, has another epoch than the request, or
+        identifies topics by name although the request identifies them by id (or vice versa).
         """
         by_id = version >= _TOPIC_IDS
         if request.session_epoch <= _FIRST_EPOCH:
@@ -172,7 +182,8 @@ class FetchSessionCache:
         if session.session_id not in self._sessions:  # it is too large by itself
             raise ApiError(
                 ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
-                f"fetch session {session.session_id} has more than {self._max_partitions} partitions",
+                f"fetch session {session.session_id} has more than "
+                f"{counted(self._max_partitions, 'partition')}",
             )
         return FetchContext(requested, session, incremental=True)
 

@@ -1,6 +1,6 @@
 """The keyword arguments of Broker, for type checkers and editors.
 
-Written from ``pyklient/broker/config.py`` by ``python -m tools.docs.option_types``; a test compares them.
+``python -m tools.docs.option_types`` generates this file from ``pyklient/broker/config.py``.
 """
 
 from typing import TypedDict
@@ -58,8 +58,8 @@ class BrokerOptions(TypedDict, total=False):
     """the largest request other than Produce, in bytes (only in pyklient)"""
 
     request_memory_bytes: int
-    """the memory in bytes for large requests that are being received or handled, over all connections (only
-    in pyklient)"""
+    """the largest sum of the sizes of all large requests that the broker handles at a time, in bytes (only in
+    pyklient)"""
 
     max_connections: int
     """the largest number of open connections; further ones are closed at once"""
@@ -87,6 +87,19 @@ class BrokerOptions(TypedDict, total=False):
 
     offset_metadata_max_bytes: int
     """the longest text that may be committed with an offset"""
+
+    offsets_retention_minutes: int
+    """delete a committed offset that has not been in use for this long, in minutes"""
+
+    offsets_retention_check_interval_ms: int
+    """the pause between two checks for committed offsets to delete; each check also compacts
+    `__consumer_offsets`"""
+
+    offsets_topic_num_partitions: int
+    """number of partitions with which the topic `__consumer_offsets` is created"""
+
+    offsets_topic_segment_bytes: int
+    """start a new log segment of `__consumer_offsets` before the current one exceeds this size"""
 
     max_producer_ids: int
     """the largest number of producers that a partition remembers; the least recently active one is forgotten

@@ -1,27 +1,32 @@
 """The state of one node: the logs that it stores, the groups that it coordinates, and its fetch sessions.
 
-The handlers use this state, on the broker's event loop only. ``NodeState.cluster`` has the state that all
-nodes share.
+The request handlers read and change this state on the broker's event loop, and never in another thread.
+``NodeState.cluster`` has the state that all nodes share.
 """
 
 import asyncio
+import logging
 import time
 from pathlib import Path
 from typing import Final
 
 from pyklient.broker.api_errors import ApiError
 from pyklient.broker.cluster.metadata import ClusterMetadata, Endpoint
+from pyklient.broker.cluster.offsets_topic import OFFSETS_TOPIC
 from pyklient.broker.cluster.topics import Partition
 from pyklient.broker.config import BrokerConfig
 from pyklient.broker.controller import Controller
 from pyklient.broker.fetch_sessions import FetchSessionCache
+from pyklient.broker.groups.former_journal import FORMER_JOURNAL, read_former_journal
 from pyklient.broker.groups.group_coordinator import GroupCoordinator
-from pyklient.broker.groups.offsets_journal import OffsetsJournal
 from pyklient.broker.log.log_manager import LogManager
 from pyklient.broker.log.partition_log import PartitionLog
+from pyklient.counted import counted
 from pyklient.error_codes import ErrorCode
 
 __all__ = ["NodeState"]
+
+_logger = logging.getLogger("pyklient.broker")
 
 _MAX_SESSION_PARTITIONS: Final = 100_000  # in all fetch sessions together
 
@@ -30,8 +35,8 @@ class NodeState:
     """The state of one node. The constructor opens the data in *directory*, and adds the node to the cluster
     of *controller*.
 
-    ``endpoint`` is the address at which clients reach the node. ``listener`` is the address at which the node
-    listens, on the same port.
+    ``endpoint`` has the host and port to which clients connect. ``listener`` has the host on which the node
+    listens, and the same port.
     """
 
     def __init__(
@@ -52,7 +57,7 @@ class NodeState:
         self.endpoint = self.cluster.nodes[config.node_id]
         self.listener = Endpoint(config.node_id, listen_host, self.endpoint.port)
         self.logs = logs
-        self.group_coordinator = GroupCoordinator(config, OffsetsJournal(directory / "offsets.jsonl"), loop)
+        self.group_coordinator = GroupCoordinator(config, self.cluster.topics, logs, loop)
         self.fetch_sessions = FetchSessionCache(
             config.max_incremental_fetch_session_cache_slots, _MAX_SESSION_PARTITIONS
         )
@@ -67,25 +72,73 @@ class NodeState:
         return time.time_ns() // 1_000_000
 
     def leader_log(self, partition: Partition, leader_epoch: int = -1) -> PartitionLog:
-        """Return the log of *partition*, which this node must lead.
+        """Return the log of *partition*, after a check that this node is the leader of the partition.
 
-        *leader_epoch* is the epoch that the client knows, or -1. Raises ApiError (NOT_LEADER_OR_FOLLOWER,
-        FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH) if another node is the leader, or if the epochs differ.
+        *leader_epoch* is the leader epoch in the client's request, or -1 if there is none. Raises ApiError:
+        NOT_LEADER_OR_FOLLOWER if another node is the leader, FENCED_LEADER_EPOCH if the client's epoch is too
+        old, and UNKNOWN_LEADER_EPOCH if it is newer than the partition's.
         """
         log = self.logs.by_partition.get((partition.topic, partition.index))
         if log is None or partition.leader_id != self.config.node_id:
             raise ApiError(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
-                f"node {partition.leader_id} leads {partition.topic}-{partition.index}, not this node",
+                f"this node is not the leader of {partition.topic}-{partition.index}; "
+                f"the leader is node {partition.leader_id}",
             )
         if leader_epoch >= 0 and leader_epoch != partition.leader_epoch:
             older = leader_epoch < partition.leader_epoch
             raise ApiError(
                 ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH,
                 f"the leader epoch of {partition.topic}-{partition.index} is {partition.leader_epoch}, "
-                f"not {leader_epoch} as in the request",
+                f"but the request has {leader_epoch}",
             )
         return log
+
+    def group_coordinator_of(self, group_id: str) -> GroupCoordinator:
+        """Return the group coordinator of this node, after a check that it coordinates the group *group_id*.
+
+        Raises ApiError: NOT_COORDINATOR if another node does, COORDINATOR_LOAD_IN_PROGRESS if the node has
+        not yet read the group from ``__consumer_offsets``.
+        """
+        partition = self.controller.group_partition(group_id)
+        if partition.leader_id != self.node_id:
+            raise ApiError(
+                ErrorCode.NOT_COORDINATOR,
+                f"this node does not coordinate group {group_id!r}; node {partition.leader_id} does",
+            )
+        self.group_coordinator.check_loaded(group_id)
+        return self.group_coordinator
+
+    async def run_group_coordinator(self) -> None:
+        """Load the groups, and from time to time delete expired offsets and compact ``__consumer_offsets``.
+
+        Other coroutines run between two steps of this work. This coroutine ends only if it is cancelled.
+        """
+        for _ in self.group_coordinator.load():
+            await asyncio.sleep(0)
+        while True:
+            await asyncio.sleep(self.config.offsets_retention_check_interval_ms / 1000)
+            try:
+                for _ in self.group_coordinator.clean_up(self.now_ms()):
+                    await asyncio.sleep(0)
+            except OSError as error:
+                _logger.error("expired offsets could not be deleted: %s; the next check tries again", error)
+
+    def carry_over_former_journal(self) -> None:
+        """Write the groups that an earlier release of this broker stored in the file ``offsets.jsonl`` into
+        ``__consumer_offsets``, and remove the file. Nothing happens if there is no such file.
+
+        If a crash interrupts this, the next start does it again, with the same result.
+        """
+        path = self.directory / FORMER_JOURNAL
+        if not path.exists():
+            return
+        groups = read_former_journal(path, self.now_ms())
+        for group_id, records in groups.items():
+            self.leader_log(self.controller.group_partition(group_id)).append_own(records)
+        self.cluster.save()
+        path.unlink()
+        _logger.info("%s: %s carried over to %s", path, counted(len(groups), "group"), OFFSETS_TOPIC)
 
     def close(self, *, record_clean_shutdown: bool) -> None:
         """Close all files of the node.

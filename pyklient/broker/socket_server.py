@@ -58,7 +58,7 @@ class SocketServer:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def close_sockets(self) -> None:
-        """Close the copies of the sockets in a child process after a fork. The connections of the parent
+        """Close the sockets that a child process has inherited by a fork. The connections of the parent
         process stay open."""
         self._listener.close()
         for accepted in self._connections.values():
@@ -76,7 +76,7 @@ class SocketServer:
             return
         except OSError as error:
             # Most likely there are too many open files. Wait until some connections have ended.
-            _logger.error("the broker cannot accept a connection: %s", error)
+            _logger.error("the broker cannot accept connections: %s; it tries again soon", error)
             loop.remove_reader(self._listener)
             loop.call_later(_ACCEPT_PAUSE, self._listen)
             return
@@ -98,8 +98,8 @@ class SocketServer:
 
     @contextmanager
     def reserve_memory(self) -> Iterator["_RequestMemory"]:
-        """Yield an object with which one request reserves memory. At the end, release what the request has
-        reserved."""
+        """Yield an object that counts the memory of one request, and release this memory at the end of the
+        ``with`` block."""
         memory = _RequestMemory(self, self.node.config.request_memory_bytes)
         try:
             yield memory
@@ -108,8 +108,8 @@ class SocketServer:
 
 
 class _RequestMemory:
-    """The memory that one request has reserved. It counts towards the limit of all large requests
-    together."""
+    """The memory that one request has reserved. The option ``request_memory_bytes`` limits the sum over all
+    requests."""
 
     __slots__ = ("_limit", "_server", "nbytes")
 
@@ -119,19 +119,20 @@ class _RequestMemory:
         self.nbytes = 0
 
     def grow(self, nbytes: int) -> None:
-        """Reserve *nbytes* more. Raises CloseConnection if all requests together would then exceed the
-        limit."""
+        """Reserve *nbytes* more for this request. Raises CloseConnection if the requests of all connections
+        together would then exceed the limit."""
         if self._server.request_memory + nbytes > self._limit:
             raise CloseConnection(
-                f"all requests together would need more memory than request_memory_bytes={self._limit} "
-                "allows; raise that option"
+                f"the requests that are being handled would exceed request_memory_bytes={self._limit}; "
+                "raise this option of the broker"
             )
         self._server.request_memory += nbytes
         self.nbytes += nbytes
 
 
 class _Connection:
-    """A connection of one client. It reads a request, sends the response, and begins again."""
+    """A connection of one client. It handles one request after the other: receives it, calls its handler and
+    sends the response."""
 
     def __init__(
         self, server: SocketServer, node: NodeState, sock: socket.socket, address: tuple[str, int]
@@ -200,7 +201,8 @@ class _Connection:
         return response if isinstance(response, ResponseWithFiles) else ResponseWithFiles(response, {})
 
     async def _read_frame(self, memory: _RequestMemory) -> bytearray | None:
-        """Return the next request, without its length; None if the client has disconnected."""
+        """Return the next request without the four bytes of its length. Return None if the client has
+        disconnected."""
         head = bytearray(4)
         if not await self._fill(head, 0):
             return None
@@ -222,8 +224,8 @@ class _Connection:
             frame.extend(bytes(more))
 
     async def _fill(self, buffer: bytearray, start: int) -> bool:
-        """Receive until *buffer* is full from *start* on. Return False if the client disconnects before
-        that."""
+        """Receive bytes into *buffer* from index *start* on, until it is full. Return False if the client
+        disconnects before that."""
         loop = self._node.loop
         with memoryview(buffer) as view:
             while start < len(view):
@@ -234,8 +236,8 @@ class _Connection:
         return True
 
     async def _send(self, parts: Sequence[Buffer], files: Mapping[int, FileSlice]) -> None:
-        """Send *parts* in order. If *files* has a slice for a part, send this slice of a file instead of the
-        part."""
+        """Send *parts* in order. *files* maps the ``id()`` of a part to the slice of a file that is sent
+        instead of it."""
         descriptors = {key: part.open() for key, part in files.items()}
         try:
             run: list[Buffer] = []
@@ -274,7 +276,9 @@ class _Connection:
                 await self._writable()
                 continue
             if not sent:
-                raise CloseConnection("a segment file is shorter than the response says")
+                raise CloseConnection(
+                    "a segment file is too short: it ends before the records of the response end"
+                )
             position += sent
 
     async def _writable(self) -> None:
@@ -298,5 +302,5 @@ def _check_large(frame: bytearray, length: int, limit: int) -> None:
     key = int.from_bytes(frame[:2], "big", signed=True)
     if key != ProduceRequest.api_key:
         raise ProtocolError(
-            f"a request with API key {key} has {length} bytes; control_request_max_bytes allows {limit}"
+            f"a request with API key {key} has {length} bytes, but control_request_max_bytes is {limit}"
         )

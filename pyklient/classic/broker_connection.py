@@ -1,27 +1,25 @@
 """The connection of a classic producer to one broker. It is opened when it is needed, and again after a
 failure."""
 
-import os
+import logging
 import time
 from typing import Any, Final
 
 from pyklient.classic.producer_config import ClassicProducerConfig
-from pyklient.errors import (
-    BrokerConnectionError,
-    ClosedError,
-    ForkError,
-    KafkaError,
-    KafkaTimeoutError,
-)
+from pyklient.errors import ClosedError, KafkaError, KafkaTimeoutError
 from pyklient.metrics.traffic import Traffic
 from pyklient.net.connection.connection import Connection
 from pyklient.net.connection.connection_setup import open_connection
 from pyklient.net.connection.transport import Endpoint
 from pyklient.net.connection.version_probe import OldBrokers
+from pyklient.net.forked_clients import abandon_after_fork, belongs_to_the_parent
 from pyklient.net.single_flight import SingleFlight
+from pyklient.net.unconfirmed_requests import LONGEST_WAIT, await_handled
 from pyklient.protocol.schema import ApiMessage
 
 __all__ = ["BrokerConnection"]
+
+log = logging.getLogger("pyklient.producer")
 
 _OLD_BROKERS: Final = OldBrokers()
 """The brokers that cannot tell which versions of requests they support. All classic producers of a process
@@ -31,9 +29,16 @@ share this object."""
 class BrokerConnection:
     """A connection to the broker at *endpoint*. Safe to use from several threads.
 
-    A request that fails ends the connection, and the error is raised; nothing is sent again here. If the last
-    request had no response, and the broker has then ended the connection, the next call raises
-    BrokerConnectionError once, because a broker reports an error of such a request in no other way.
+    If the program changes ``endpoint``, because the broker has moved, the next request opens a connection to
+    the new endpoint. A request that is in flight on the old connection still gets its response.
+
+    If a request fails, the connection is closed and the error is raised. This class does not send a request
+    again. A broker reports an error of a request without a response only by closing the connection. In that
+    case, the next call raises BrokerConnectionError.
+
+    A connection whose last request had no response is closed or replaced only when the broker has answered
+    another request: Kafka 0.9 to 0.10.1 can lose the last requests of a closed connection, and 0.10.2 and
+    0.11.0.0 can change the order of two of them (KAFKA-3703, KAFKA-5587).
 
     In the profile 0.7, the connection is also replaced after ``reconnect.interval`` requests, and after
     ``reconnect.time.interval.ms``.
@@ -52,10 +57,10 @@ class BrokerConnection:
         self._opened_at = 0.0
         self._told: Connection | None = None
         """The connection whose last request has no response; None if there is no such connection."""
-        self._told_at = 0.0
-        self._longest_idle = self._client_config.connections_max_idle_ms / 1000
         self._closed = False
-        self._pid = os.getpid()
+        self.forked = False
+        """True in a child process after a fork. Only the parent process can use the connection."""
+        abandon_after_fork(self)
 
     def ask(
         self, request: ApiMessage, *, max_version: int | None = None, over: Connection | None = None
@@ -82,37 +87,44 @@ class BrokerConnection:
         )
         if ended and ended[0] is not None:
             raise ended[0]
-        self._told, self._told_at = over, time.monotonic()
+        self._told = over
 
-    def close(self) -> None:
-        """Close the connection. A request that waits for its response fails with a ClosedError. Further
-        calls do nothing."""
+    def close(self, timeout: float) -> None:
+        """Close the connection. If the last request had no response, first wait until the broker has handled
+        the request; after *timeout* seconds, log a warning.
+
+        A request that waits for its response fails with a ClosedError. Further calls do nothing.
+        """
+        if timeout > 0 and not self._closed and not self.forked:
+            try:
+                self._await_told(timeout)
+            except KafkaError as error:
+                log.warning("%s", error)
         self._closed = True
-        if self._pid == os.getpid():
+        if not self.forked:
             connection, self._connection = self._connection, None
             if connection is not None:
                 connection.close()
 
+    def abandon(self) -> None:
+        """Close the socket in a child process after a fork, without a message to the broker. Every later
+        request raises ForkError."""
+        self.forked = True
+        if self._connection is not None:
+            self._connection.abandon()
+
     def opened(self) -> Connection:
         """Return the connection. Open it first if it is not open.
 
-        Raises BrokerConnectionError if the broker has ended the connection after a request without a
-        response. The next call opens the connection again.
+        Raises BrokerConnectionError if the last request had no response, and the broker has then closed the
+        connection or stopped answering. The next call opens the connection again.
         """
         if (error := self._closed_error()) is not None:
             raise error
         connection = self._connection
         if connection is not None and self._is_usable(connection):
             return connection
-        if connection is not None and connection is self._told:
-            self._told = None
-            if not connection.alive and time.monotonic() - self._told_at < self._longest_idle:
-                raise BrokerConnectionError(
-                    f"{self.endpoint} has closed the connection after messages that it does not confirm, so "
-                    "some of them may be lost: the broker may not lead their partitions any more, may have "
-                    "found them too large, or may have stopped. Set request.required.acks to 1 to get its "
-                    "answers"
-                )
+        self._await_told(min(self._timeout, LONGEST_WAIT))
         deadline = time.monotonic() + self._setup_timeout
         try:
             return self._opening.run("open", lambda: self._replace(deadline), deadline, _is_shared)
@@ -122,6 +134,16 @@ class BrokerConnection:
             raise KafkaTimeoutError(
                 f"no connection to {self.endpoint} was made in time: another thread is still connecting"
             ) from None
+
+    def _await_told(self, timeout: float) -> None:
+        """If the last request had no response, wait until the broker has handled the request.
+
+        Raises BrokerConnectionError if the broker does not show within *timeout* seconds that it has handled
+        the request.
+        """
+        connection, self._told = self._told, None
+        for error in await_handled([] if connection is None else [connection], timeout):
+            raise error
 
     def _replace(self, deadline: float) -> Connection:
         """Open the connection anew, unless another thread has just done that. Only one thread at a time calls
@@ -148,7 +170,7 @@ class BrokerConnection:
         return connection
 
     def _is_usable(self, connection: Connection) -> bool:
-        if not connection.alive or connection.expired:
+        if not connection.alive or connection.expired or connection.endpoint != self.endpoint:
             return False
         config = self._config
         if not config.is_0_7:
@@ -158,15 +180,12 @@ class BrokerConnection:
         return self._requests < config.reconnect_interval and not is_old
 
     def _closed_error(self) -> KafkaError | None:
-        if self._pid != os.getpid():
-            return ForkError(
-                "this producer was created before a fork and belongs to the parent process; create a new one "
-                "in the child process"
-            )
+        if self.forked:
+            return belongs_to_the_parent()
         return ClosedError(f"the producer for {self.endpoint} has been closed") if self._closed else None
 
 
 def _is_shared(_error: KafkaError) -> bool:
-    """Return True: if another thread's attempt to connect fails, each thread that has waited for it raises
+    """Always return True. If an attempt to connect fails, each thread that has waited for the attempt raises
     the same error."""
     return True

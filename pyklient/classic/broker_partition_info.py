@@ -9,6 +9,7 @@ from pyklient.error_codes import ErrorCode
 from pyklient.errors import KafkaError, broker_error
 from pyklient.net.bootstrap import Bootstrap
 from pyklient.protocol.messages import MetadataResponse
+from pyklient.topic_partition import TopicPartition
 
 __all__ = ["NO_LEADER", "BrokerPartitionInfo", "PartitionAndLeader"]
 
@@ -23,12 +24,14 @@ class PartitionAndLeader(NamedTuple):
 
 
 class BrokerPartitionInfo:
-    """Remembers the partitions of topics, until they are asked for again."""
+    """Stores the partitions of topics, as a broker has returned them, until the next refresh."""
 
     def __init__(self, config: ClassicProducerConfig, pool: ProducerPool) -> None:
         self._pool = pool
         self._servers = Bootstrap(config.client_config).endpoints
         self._topics: dict[str, list[PartitionAndLeader]] = {}
+        self._leaders: dict[str, dict[int, int]] = {}
+        """The leader of each partition, or NO_LEADER, by topic and partition."""
         self._errors: dict[str, KafkaError] = {}
 
     def refresh(self, topics: Collection[str]) -> None:
@@ -42,7 +45,12 @@ class BrokerPartitionInfo:
                 self._errors[name] = broker_error(entry.error_code, f"cannot get the partitions of {name}")
             else:
                 self._errors.pop(name, None)
-                self._topics[name] = _partitions(entry, brokers)
+                self._topics[name] = found = _partitions(entry, brokers)
+                self._leaders[name] = dict(found)
+
+    def knows(self, topics: Collection[str]) -> bool:
+        """Return True if the partitions of all *topics* are known."""
+        return all(self._topics.get(topic) for topic in topics)
 
     def partitions(self, topic: str) -> list[PartitionAndLeader]:
         """Return the partitions of *topic*, in order. If they are not known, ask for them first.
@@ -58,6 +66,10 @@ class BrokerPartitionInfo:
             )
             raise self._errors.get(topic, unknown)
         return found
+
+    def leader(self, where: TopicPartition) -> int:
+        """Return the id of the broker that leads a partition, as far as it is known; otherwise NO_LEADER."""
+        return self._leaders.get(where.topic, {}).get(where.partition, NO_LEADER)
 
 
 def _partitions(

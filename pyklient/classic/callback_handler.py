@@ -1,12 +1,17 @@
-"""CallbackHandler: the hooks by which a program follows and changes what an asynchronous producer sends."""
+"""CallbackHandler: hooks with which a program observes and changes the messages of an asynchronous
+producer."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyklient.classic.keyed_message import KeyedMessage
 from pyklient.classic.queue_item import QueueItem
+from pyklient.kernel import KeyedMessage
 
-__all__ = ["CallbackHandler", "before_sending", "returned_items"]
+__all__ = ["CallbackHandler", "HookResultError", "before_sending", "returned_items"]
+
+
+class HookResultError(TypeError):
+    """A hook returned something that is not a list of messages. The text names the hook."""
 
 
 class CallbackHandler:
@@ -36,7 +41,8 @@ class CallbackHandler:
         return item
 
     def after_enqueue(self, item: Any, added: bool) -> None:
-        """Note that *item* was put into the queue, or that the queue was full and *item* was not *added*.
+        """React to the attempt to put *item* into the queue. *added* is true if *item* is in the queue now,
+        and false if the queue was full.
 
         The thread that calls ``send`` calls this hook. If the queue was full, ``send`` raises QueueFullError
         afterwards.
@@ -46,15 +52,16 @@ class CallbackHandler:
     def after_dequeuing_existing_data(self, item: Any | None) -> Sequence[Any]:
         """Return the items to append to the batch instead of *item*: none, one or several.
 
-        The send thread calls this for each item that it takes from the queue, and with None whenever the
-        queue has been empty until the time for a batch has passed.
+        The send thread calls this hook for each item that it removes from the queue. It also calls this hook
+        with None when the queue is empty and the time for the next batch has passed.
         """
         return [] if item is None else [item]
 
     def before_sending_data(self, items: Sequence[Any]) -> Sequence[Any]:
         """Return the items to send instead of the batch *items*.
 
-        The default event handler calls this, on the send thread. An event handler of your own does not.
+        The default event handler calls this hook, on the send thread. If the program passes its own event
+        handler, nothing calls this hook.
         """
         return items
 
@@ -69,7 +76,8 @@ class CallbackHandler:
         return
 
     def on_dropped(self, items: Sequence[Any], error: BaseException) -> None:
-        """Note that the producer has dropped *items* because of *error*. No call raises this error.
+        """React to the loss of *items*, which the producer has dropped because of *error*. No call raises
+        this error.
 
         Kafka's producers do not have this hook, and only log the error, which this producer does too. The
         hook is not called for items for which ``send`` has raised an error.
@@ -77,21 +85,31 @@ class CallbackHandler:
         return
 
 
-def before_sending(hooks: CallbackHandler, batch: Sequence[Any]) -> Sequence[Any]:
-    """Return the items that *hooks* want to send instead of *batch*. If the hook raises an exception, a note
-    on the exception names the hook."""
+def before_sending(
+    hooks: CallbackHandler, batch: Sequence[Any], item_class: type[KeyedMessage | QueueItem]
+) -> Sequence[Any]:
+    """Return the items that *hooks* want to send instead of *batch*. These items must be of the *item_class*.
+
+    If the hook raises an exception, a note on the exception names the hook.
+    """
     try:
-        return returned_items(hooks.before_sending_data(batch))
+        return returned_items(
+            hooks.before_sending_data(batch), item_class, f"{type(hooks).__name__}.before_sending_data"
+        )
+    except HookResultError:
+        raise
     except BaseException as error:
         error.add_note(f"{type(hooks).__name__}.before_sending_data failed")
         raise
 
 
-def returned_items(returned: object) -> Sequence[Any]:
-    """Return what a hook has *returned*. Raise TypeError if this is not a list of items."""
+def returned_items(returned: object, item_class: type[KeyedMessage | QueueItem], hook: str) -> Sequence[Any]:
+    """Return *returned*, the result of *hook*. Raise HookResultError if it is not a list of items of the
+    *item_class*."""
+    needed = f"but it must return a list of {item_class.__name__}s"
     if not isinstance(returned, list | tuple):
-        raise TypeError(f"the hook returned {returned!r}, which is not a list of items")
+        raise HookResultError(f"{hook} returned {returned!r}, {needed}")
     for item in returned:
-        if not isinstance(item, KeyedMessage | QueueItem):
-            raise TypeError(f"the hook returned a list with {item!r}, which is no KeyedMessage or QueueItem")
+        if not isinstance(item, item_class):
+            raise HookResultError(f"{hook} returned a list with {item!r}, {needed}")
     return returned

@@ -6,6 +6,7 @@ import time
 import warnings
 import weakref
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Final, NoReturn, Self
 
@@ -15,7 +16,6 @@ from pyklient.classic.callback_handler import CallbackHandler
 from pyklient.classic.default_event_handler import DefaultEventHandler
 from pyklient.classic.dropped_items import DroppedItems
 from pyklient.classic.event_handler import EventHandler
-from pyklient.classic.keyed_message import KeyedMessage
 from pyklient.classic.multi_send_event_handler import MultiSendEventHandler
 from pyklient.classic.partition_candidates import PartitionCandidates
 from pyklient.classic.producer_config import ClassicProducerConfig
@@ -24,6 +24,7 @@ from pyklient.classic.producer_send_thread import ProducerSendThread
 from pyklient.classic.queue_item import QueueItem
 from pyklient.classic.sending import AsyncSending, Sending, SyncSending
 from pyklient.errors import ConfigurationError, KafkaError, KafkaTimeoutError
+from pyklient.kernel import EventSender, KeyedMessage
 from pyklient.properties.producer_properties import producer_properties
 from pyklient.properties.profile import ProfileName
 
@@ -40,7 +41,7 @@ _LAST_WAIT: Final = 0.5
 """The number of seconds that a send thread has at the end of the program to log the batch that it dropped."""
 
 
-class ClassicProducer:
+class ClassicProducer(EventSender):
     """The producer of Kafka 0.7 to 0.10, as the documents of these versions describe it.
 
     With ``producer.type=sync``, ``send`` returns when the brokers have answered. With ``async``, it puts the
@@ -48,8 +49,8 @@ class ClassicProducer:
     logs them, counts them in ``dropped_count``, and calls ``CallbackHandler.on_dropped``.
 
     An *event_handler* replaces the default one, which sends the batches to the brokers. The hooks of a
-    *callback_handler* follow and change what an asynchronous producer sends. Several threads may share one
-    producer.
+    *callback_handler* observe and change the messages of an asynchronous producer. Several threads may share
+    one producer.
     """
 
     def __init__(
@@ -59,32 +60,29 @@ class ClassicProducer:
         callback_handler: CallbackHandler | None = None,
         event_handler: EventHandler | None = None,
     ) -> None:
+        if not isinstance(config, ClassicProducerConfig):
+            raise TypeError(
+                f"config takes a ClassicProducerConfig, not {config!r}; to make a producer from properties, "
+                "call ClassicProducer.from_properties"
+            )
+        _check_handler(callback_handler, "callback_handler", CallbackHandler)
+        _check_handler(event_handler, "event_handler", EventHandler)
         self._config = config
         self._dropped = DroppedItems(callback_handler)
-        self._candidates = PartitionCandidates(config) if config.is_0_7 else None
-        hooks = callback_handler if config.producer_type == "async" else None
-        if event_handler is None:
-            event_handler = (
-                DefaultEventHandler(config, hooks, self._dropped)
-                if self._candidates is None
-                else MultiSendEventHandler(config, self._candidates, hooks, self._dropped)
-            )
-        event_handler.init(config.event_handler_props)
-        self._sending: Sending
-        if config.producer_type == "async":
-            if callback_handler is not None:
-                callback_handler.init(config.callback_handler_props)
-            self._sending = AsyncSending(
-                config, event_handler, callback_handler, self._dropped, self._candidates
-            )
-        else:
-            if callback_handler is not None:
-                log.warning(
-                    "a synchronous producer has no queue, so it does not call the callback handler; set "
-                    "producer.type=async"
-                )
-            self._sending = SyncSending(event_handler, self._candidates)
+        self._candidates: PartitionCandidates | None = None
+        with ExitStack() as opened:  # which closes everything again if an exception is raised
+            if config.is_0_7:
+                self._candidates = PartitionCandidates(config)
+                opened.callback(self._candidates.close)
+            self._own: EventHandler | PartitionCandidates | None = self._candidates
+            if event_handler is None:
+                self._own = event_handler = self._default_handler(callback_handler)
+            event_handler.init(config.event_handler_props)
+            opened.callback(event_handler.close)
+            self._sending = self._start(event_handler, callback_handler, opened)
+            opened.pop_all()
         self._closed = False
+        self._buffer = self._sending.buffer
         _producers.add(self)
         call_at_exit(_close_all)
 
@@ -97,7 +95,8 @@ class ClassicProducer:
         callback_handler: CallbackHandler | None = None,
         event_handler: EventHandler | None = None,
     ) -> Self:
-        """Make a producer from *properties*, which have the names, defaults and rules of a *profile*.
+        """Make a producer from *properties*. The *profile* is the Kafka version whose property names,
+        defaults and rules apply: "0.7", "0.8" or "0.10".
 
         A handler may be passed as an argument, or named by the property ``callback.handler`` or
         ``event.handler``. Raises ConfigurationError for wrong properties.
@@ -105,8 +104,8 @@ class ClassicProducer:
         made = producer_properties(properties, profile)
         return cls(
             ClassicProducerConfig(**made.options),
-            callback_handler=_one_of("callback", callback_handler, made.callback_handler),
-            event_handler=_one_of("event", event_handler, made.event_handler),
+            callback_handler=_one_of("callback", CallbackHandler, callback_handler, made.callback_handler),
+            event_handler=_one_of("event", EventHandler, event_handler, made.event_handler),
         )
 
     @property
@@ -114,20 +113,11 @@ class ClassicProducer:
         """The number of messages that were in the queue and were then dropped. The drops are logged too."""
         return self._dropped.count
 
-    def send(self, *messages: Any) -> None:
-        """Send *messages*: KeyedMessages, or ProducerData in the profile 0.7.
-
-        A synchronous producer raises the error of its event handler, such as FailedToSendMessageError. An
-        asynchronous producer only puts the messages into its queue, one after the other. While the queue is
-        full, the call waits as long as the properties say. If there is still no space for a message, the call
-        raises QueueFullError: the messages before this message are queued, and this message and the messages
-        after it are not.
-
-        Raises TypeError for anything that is not a message, ProducerClosedError after ``close``
-        (QueueClosedError in the profile 0.7, if the producer is asynchronous), and ForkError in the child of
-        a fork.
-        """
+    def _send_slowly(self, *messages: Any) -> None:
+        """Send messages that the kernel does not put into the queue itself, for example because the producer
+        is synchronous."""
         if self._candidates is not None:
+            self._sending.raise_if_closed()
             self._sending.send(_queue_items(messages, self._candidates))
             return
         for message in messages:
@@ -136,7 +126,8 @@ class ClassicProducer:
         self._sending.send(messages)
 
     def close(self, timeout: float | None = None) -> None:
-        """Send the queued messages, then end the thread and close the connections. Further calls do nothing.
+        """Send the queued messages, then end the send thread and close the connections. Further calls do
+        nothing.
 
         The event handler is closed after the last batch, and the callback handler after that. After *timeout*
         seconds (None: after two minutes), the messages that are still queued are dropped, which is logged,
@@ -178,11 +169,38 @@ class ClassicProducer:
         if getattr(self, "_closed", True):
             return
         self._closed = True
-        # The garbage collector may run in any thread, with any lock held: so do not wait.
+        # The garbage collector may run in any thread, with any lock held: so do not wait for queued
+        # messages, and call no handler of the program.
         thread = self._sending.begin_close()
         if thread is not None:
             _ending.add(thread)
+        elif self._own is not None:
+            self._own.interrupt()
         warnings.warn(f"{self!r} was never closed", ResourceWarning, source=self, stacklevel=2)
+
+    def _default_handler(self, callback_handler: CallbackHandler | None) -> EventHandler:
+        hooks = callback_handler if self._config.producer_type == "async" else None
+        if self._candidates is None:
+            return DefaultEventHandler(self._config, hooks, self._dropped)
+        return MultiSendEventHandler(self._config, self._candidates, hooks, self._dropped)
+
+    def _start(
+        self, event_handler: EventHandler, callback_handler: CallbackHandler | None, opened: ExitStack
+    ) -> Sending:
+        """Prepare the callback handler, and start the send thread, if the producer is asynchronous."""
+        if self._config.producer_type == "async":
+            if callback_handler is not None:
+                callback_handler.init(self._config.callback_handler_props)
+                opened.callback(callback_handler.close)
+            return AsyncSending(
+                self._config, event_handler, callback_handler, self._dropped, self._candidates
+            )
+        if callback_handler is not None:
+            log.warning(
+                "a synchronous producer has no queue, so it does not call the callback handler; set "
+                "producer.type=async"
+            )
+        return SyncSending(event_handler, self._candidates)
 
     def _abandon(self) -> None:
         """Make every call raise ForkError, because this is a child process after a fork."""
@@ -190,14 +208,32 @@ class ClassicProducer:
         self._sending.abandon()
 
 
-def _one_of(kind: str, passed: Any, named: Any) -> Any:
-    """Return the handler that was *passed* as an argument or *named* by a property."""
+def _one_of(kind: str, base: type, passed: Any, named: Any) -> Any:
+    """Return the handler that was *passed* as an argument or *named* by a property. A handler is an instance
+    of *base*."""
     if passed is not None and named is not None:
         raise ConfigurationError(
             f"the property {kind}.handler and the argument {kind}_handler both name a handler; remove one of "
             "the two"
         )
+    if not isinstance(named, base | None):
+        raise ConfigurationError(
+            f"{kind}.handler names {named!r}, which is no {kind} handler; derive its class from "
+            f"pyklient.{base.__name__}"
+        )
     return named if passed is None else passed
+
+
+def _check_handler(handler: object, name: str, base: type) -> None:
+    """Raise TypeError if *handler* is neither None nor an instance of *base*, or if one of its methods that
+    the producer calls is a coroutine function."""
+    if not isinstance(handler, base | None):
+        made = f"; pass an object: {handler.__name__}()" if isinstance(handler, type) else ""
+        raise TypeError(f"{name} takes a pyklient.{base.__name__}, not {handler!r}{made}")
+    if handler is not None:
+        for method in vars(base):
+            if not method.startswith("_"):
+                argument_checks.plain_function(getattr(handler, method), f"{type(handler).__name__}.{method}")
 
 
 def _queue_items(messages: Sequence[Any], candidates: PartitionCandidates) -> list[QueueItem]:
@@ -238,7 +274,12 @@ def _close_all() -> None:
             log.warning("at the end of the program, %s could not be closed properly: %s", name, error)
     for thread in list(_ending):
         if not thread.join(deadline - time.monotonic()):
-            thread.give_up(KafkaTimeoutError("the program ends, and the time for queued messages has passed"))
+            thread.give_up(
+                KafkaTimeoutError(
+                    "the queued messages could not be sent in time at the end of the program; close the "
+                    "producer before the program ends"
+                )
+            )
             thread.join(_LAST_WAIT)
     for producer, name in left_open.items():
         warnings.warn(f"{name} was never closed", ResourceWarning, source=producer, stacklevel=1)

@@ -2,19 +2,26 @@
 
 import random
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from pyklient.classic.broker_partition_info import NO_LEADER, BrokerPartitionInfo, PartitionAndLeader
-from pyklient.classic.keyed_message import KeyedMessage
-from pyklient.classic.partitioners import Partitioner
+from pyklient.classic.broker_partition_info import NO_LEADER, BrokerPartitionInfo
+from pyklient.classic.encoded_messages import EncodedMessages
+from pyklient.classic.partitioners import ByteArrayPartitioner, DefaultPartitioner, Partitioner
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import InvalidPartitionError, broker_error
+from pyklient.kernel import by_partition
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["ByLeader", "Collator", "checked_partition"]
 
-ByLeader: TypeAlias = dict[int, dict[TopicPartition, list[KeyedMessage]]]
+ByLeader: TypeAlias = dict[int, dict[TopicPartition, EncodedMessages]]
 """The messages by leader and then by partition. The leader is the id of a broker, or NO_LEADER."""
+
+_HASHED: Final[dict[type, tuple[type, ...]]] = {
+    DefaultPartitioner: (bytes, str),
+    ByteArrayPartitioner: (bytes,),
+}
+"""The classes of the keys that the kernel hashes as the partitioner would."""
 
 
 class Collator:
@@ -27,6 +34,7 @@ class Collator:
 
     def __init__(self, partitioner: Partitioner, info: BrokerPartitionInfo) -> None:
         self._partitioner = partitioner
+        self._hashed = _HASHED.get(type(partitioner), ())
         self._info = info
         self._chosen: dict[str, int] = {}
         """The partition of messages without a key, by topic."""
@@ -35,29 +43,40 @@ class Collator:
         """Choose a new partition for the next messages without a key."""
         self._chosen.clear()
 
-    def collate(self, messages: Iterable[KeyedMessage]) -> ByLeader:
+    def collate(self, messages: Iterable[EncodedMessages]) -> ByLeader:
         """Return *messages* by leader and partition. The messages of a partition keep their order.
 
         Raises KafkaError if a topic is unknown or has no leader at all, or if the partitioner fails or
         returns anything but the number of a partition.
         """
-        groups: dict[TopicPartition, list[KeyedMessage]] = {}
-        keyless: dict[str, list[KeyedMessage]] = {}
-        for message in messages:
-            topic = message.topic
-            if message.key is None and message.part_key is None:
-                group = keyless.get(topic)
-                if group is None:
-                    where = TopicPartition(topic, self._without_key(topic))
-                    group = keyless[topic] = groups.setdefault(where, [])
-            else:
-                partition = self._with_key(topic, message.partition_key)
-                group = groups.setdefault(TopicPartition(topic, partition), [])
-            group.append(message)
+        groups: dict[TopicPartition, EncodedMessages] = {}
+        for some in messages:
+            for where, group in self._by_partition(some).items():
+                groups[where] = EncodedMessages.joined(groups.get(where), group)
         found: ByLeader = {}
         for where, group in groups.items():
-            found.setdefault(self._leader(where), {})[where] = group
+            found.setdefault(self._info.leader(where), {})[where] = group
         return found
+
+    def _by_partition(self, messages: EncodedMessages) -> dict[TopicPartition, EncodedMessages]:
+        if (only := messages.keyless_topic) is not None:
+            return {TopicPartition(only, self._without_key(only)): messages}
+        groups = by_partition(
+            messages.given,
+            messages.values,
+            messages.keys,
+            self._hashed,
+            self._partitions,
+            self._without_key,
+            self._with_key,
+        )
+        return {
+            TopicPartition(topic, partition): EncodedMessages(given, values, keys)
+            for topic, partition, given, values, keys in groups
+        }
+
+    def _partitions(self, topic: str) -> list[int]:
+        return [each.partition for each in self._info.partitions(topic)]
 
     def _without_key(self, topic: str) -> int:
         partitions = self._info.partitions(topic)
@@ -74,13 +93,9 @@ class Collator:
         partitions = self._info.partitions(topic)
         return partitions[checked_partition(self._partitioner, topic, key, len(partitions))].partition
 
-    def _leader(self, where: TopicPartition) -> int:
-        partitions: list[PartitionAndLeader] = self._info.partitions(where.topic)
-        return next((each.leader for each in partitions if each.partition == where.partition), NO_LEADER)
-
 
 def checked_partition(partitioner: Partitioner, topic: str, key: Any, count: int) -> int:
-    """Return what *partitioner* chooses for *key* among *count* partitions.
+    """Return the partition that *partitioner* chooses for *key* among *count* partitions.
 
     Raises InvalidPartitionError, with the name of the partitioner, if the partitioner fails or returns
     anything but a number from 0 to *count* - 1.

@@ -5,10 +5,12 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from pyklient.classic.callback_handler import CallbackHandler
+from pyklient.classic.callback_handler import CallbackHandler, HookResultError
+from pyklient.counted import counted
+from pyklient.errors import KafkaError
 from pyklient.log_events import log_fields
 
-__all__ = ["DroppedItems"]
+__all__ = ["DroppedItems", "traceback_of"]
 
 log = logging.getLogger("pyklient.producer")
 
@@ -29,8 +31,8 @@ class DroppedItems:
         return sum(list(self._counts.values()))
 
     def add(self, items: Sequence[Any], error: BaseException, reason: str) -> None:
-        """Drop *items* because of *error*. *reason* is a text for the log, which says what has failed and
-        with which error."""
+        """Count and log *items*, which the producer drops because of *error*, and call ``on_dropped``.
+        *reason* is the text for the log: it names the failure and the error."""
         if not items:
             return
         thread = threading.get_ident()
@@ -38,9 +40,9 @@ class DroppedItems:
         log.error(
             "%s; %s dropped (%d since this producer was made)",
             reason,
-            "1 message was" if len(items) == 1 else f"{len(items):,} messages were",
+            counted(len(items), "message was", "messages were"),
             self.count,
-            exc_info=error,
+            exc_info=traceback_of(error),
             extra=log_fields("messages_dropped", messages=len(items), error=repr(error)),
         )
         if self._callback_handler is None:
@@ -51,3 +53,12 @@ class DroppedItems:
             log.exception("%s.on_dropped failed", type(self._callback_handler).__name__)
             if threading.current_thread() is threading.main_thread() and not isinstance(failure, Exception):
                 raise  # Ctrl-C
+
+
+def traceback_of(error: BaseException) -> BaseException | None:
+    """Return *error* if the log should have its traceback. Return None if its text says enough: a KafkaError
+    that no other kind of error has caused, or a wrong result of a hook."""
+    said = isinstance(error, HookResultError) or (
+        isinstance(error, KafkaError) and isinstance(error.__cause__, KafkaError | OSError | None)
+    )
+    return None if said else error

@@ -1,6 +1,5 @@
 """The encoders of Kafka's classic producers."""
 
-import codecs
 from typing import Any
 
 from pyklient.errors import ConfigurationError
@@ -29,9 +28,11 @@ class StringEncoder:
 
     def __init__(self, encoding: str = "UTF8") -> None:
         try:
-            codecs.lookup(encoding)
-        except LookupError:
-            raise ConfigurationError(f"serializer.encoding={encoding!r} is not a known encoding") from None
+            "".encode(encoding)
+        except (LookupError, TypeError, ValueError):
+            raise ConfigurationError(
+                f"serializer.encoding={encoding!r} is not the name of an encoding of text, such as UTF8"
+            ) from None
         self._encoding = encoding
 
     def encode(self, value: Any, /) -> bytes | None:

@@ -1,43 +1,47 @@
 """The bounded queue of a classic producer, between the threads that call ``send`` and the send thread.
 
 Any number of threads put events into the queue. One thread, the send thread, drains it: it removes many
-events with one call, and is woken only when there are enough of them, so that an event costs little.
+events with one call. A put wakes the send thread only when the queue has enough events, so that a put costs
+little time.
 """
 
 import queue
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final, Generic, TypeVar
 
 from pyklient.classic.locks import new_queue_lock
+from pyklient.kernel import EventBuffer
 
 __all__ = ["EventQueue"]
 
 _Event = TypeVar("_Event")
 
 _NEVER: Final = float("inf")
+_NONE: Final = -1
+"""The limit on the length of the queue with which the kernel adds no message."""
 _GRACE: Final = 0.1
 """The number of seconds that ``put`` waits, even with a time-out of 0, if the send thread has been woken but
-has not run yet. Such a thread only waits for the GIL."""
+has not run yet. The send thread then only waits for the GIL, and will soon make space."""
 
 
 class EventQueue(Generic[_Event]):
     """A queue of at most *capacity* events.
 
     *enqueue_timeout* is the number of seconds for which a put waits while the queue is full. 0 means that it
-    does not wait, and None that it waits without a limit.
+    does not wait, and None that it waits without a limit. ``events`` are the events in the queue.
     """
 
     def __init__(self, capacity: int, enqueue_timeout: float | None) -> None:
         self._capacity = capacity
         self._enqueue_timeout = enqueue_timeout
         self._half_full = max(1, capacity // 2)
-        self._events: deque[_Event] = deque()
         self._lock = new_queue_lock()
-        """Guards all attributes. It is never held while waiting."""
+        """Guards all attributes. No thread holds it while it waits. The compiled kernel adds messages without
+        the lock."""
+        self.events = EventBuffer(capacity, self._lock)
         self._closed: Callable[[], Exception] | None = None
         """A function that makes the error that a put raises after ``close``. None before ``close``."""
         self._drainer: int | None = None
@@ -57,7 +61,7 @@ class EventQueue(Generic[_Event]):
         return self._capacity
 
     def __len__(self) -> int:
-        return len(self._events)
+        return len(self.events)
 
     @property
     def closed(self) -> bool:
@@ -78,11 +82,6 @@ class EventQueue(Generic[_Event]):
         """
         count = len(events)
         with self._lock:
-            if self._closed is None and len(self._events) + count <= self._capacity:
-                self._events.extend(events)
-                if len(self._events) >= self._wakes_at:
-                    self._wake_drainer()
-                return count
             added = self._append(events)
         while added < count:
             more = self._wait_and_append(events[added:])
@@ -92,22 +91,17 @@ class EventQueue(Generic[_Event]):
         return added
 
     def begin_draining(self) -> None:
-        """Note that the calling thread is the send thread. Its puts do not wait from now on."""
+        """Record that the calling thread is the send thread. From now on, its puts do not wait."""
         self._drainer = threading.get_ident()
 
     def end_draining(self) -> None:
-        """Note that the send thread ends. A later thread may get the same identifier."""
+        """Record that the send thread ends, because a later thread may get the same identifier."""
         self._drainer = None
 
-    def drain(self, most: int) -> Collection[_Event]:
+    def drain(self, most: int) -> list[_Event]:
         """Remove at most *most* events and return them, without waiting."""
         with self._lock:
-            if len(self._events) <= most:
-                drained: Collection[_Event] = self._events
-                self._events = deque()
-            else:
-                pop = self._events.popleft
-                drained = [pop() for _ in range(most)]
+            drained: list[_Event] = self.events.drain(most)
             if self._waiting and drained:
                 self._wake_waiting()
         return drained
@@ -117,7 +111,7 @@ class EventQueue(Generic[_Event]):
         seconds have passed. Only the send thread may call this."""
         with self._lock:
             enough = min(wanted, self._half_full)
-            if len(self._events) >= enough or self._closed is not None:
+            if self._closed is not None or not self.events.hold_below(enough):
                 return
             self._wakes_at = enough
             self._drainer_waits = True
@@ -126,37 +120,40 @@ class EventQueue(Generic[_Event]):
         with self._lock:
             self._wakes_at = _NEVER
             self._drainer_waits = False
+            if self._closed is None:
+                self.events.limit = self._capacity
             while not self._wakeup.empty():
                 self._wakeup.get_nowait()
 
     def close(self, error: Callable[[], Exception]) -> None:
-        """Accept no more events: a put raises a new *error* from now on. Further calls do nothing.
+        """Accept no more events. From now on, a put calls *error* and raises the exception that it returns.
+        Further calls of this method do nothing.
 
-        The send thread still takes the events that are in the queue.
+        The send thread can still remove the events that are in the queue.
         """
         with self._lock:
             if self._closed is None:
                 self._closed = error
+                self.events.limit = _NONE
                 self._wake_drainer()
                 self._wake_waiting()
 
     def abandon(self, error: Callable[[], Exception]) -> None:
-        """Do what ``close`` does, and drop all events, in a child process after a fork."""
+        """Close the queue and drop all its events, because this is a child process after a fork."""
         self._lock = new_queue_lock()
         self._closed = error
-        self._events = deque()
+        self.events.limit = _NONE
+        self.events = EventBuffer(self._capacity, self._lock)
         self._waiting = []
 
     def _append(self, events: Sequence[_Event]) -> int:
         """Append *events* in order until the queue is full. Return how many were appended. The lock must be
         held."""
         self.raise_if_closed()
-        space = self._capacity - len(self._events)
-        added = events if len(events) <= space else events[:space]
-        self._events.extend(added)
-        if len(self._events) >= self._wakes_at:
+        added = self.events.add(events)
+        if len(self.events) >= self._wakes_at:
             self._wake_drainer()
-        return len(added)
+        return added
 
     def _wait_and_append(self, events: Sequence[_Event]) -> int:
         """Wait for space for the first of *events*. Then append events until the queue is full; return how

@@ -3,30 +3,13 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pyklient.classic.encoded_messages import EncodedMessages
 from pyklient.classic.encoders import DefaultEncoder
-from pyklient.classic.keyed_message import KeyedMessage
 from pyklient.classic.producer_config import ClassicProducerConfig
+from pyklient.kernel import KeyedMessage, by_topic, plain_bytes
 from pyklient.serialization import Encoder, as_encoder
 
-__all__ = ["MessageEncoder", "as_given"]
-
-
-class _EncodedMessage(KeyedMessage):
-    """A message whose value and key are bytes. ``given`` is the message as the program has given it."""
-
-    __slots__ = ("given",)
-
-    def __init__(self, given: KeyedMessage, value: bytes | None, key: bytes | None) -> None:
-        self.topic = given.topic
-        self.message = value
-        self.key = key
-        self.part_key = given.partition_key  # before the encoder
-        self.given = given
-
-
-def as_given(message: KeyedMessage) -> KeyedMessage:
-    """Return *message* as the program has given it, before the encoders."""
-    return message.given if isinstance(message, _EncodedMessage) else message
+__all__ = ["MessageEncoder"]
 
 
 class MessageEncoder:
@@ -36,30 +19,36 @@ class MessageEncoder:
         key_encoder = config.encoder if config.key_encoder is None else config.key_encoder
         self._value = _named(config.encoder)
         self._key = _named(key_encoder)
-        self._keeps_bytes = isinstance(config.encoder, DefaultEncoder)
+        self._keeps_bytes = type(config.encoder) is DefaultEncoder
+        self._keeps_keys = type(key_encoder) is DefaultEncoder
 
     def encode(
         self, messages: Sequence[KeyedMessage]
-    ) -> tuple[list[KeyedMessage], list[tuple[KeyedMessage, Exception]]]:
+    ) -> tuple[list[EncodedMessages], list[tuple[KeyedMessage, Exception]]]:
         """Return *messages* with their values and keys as bytes, and the messages for which an encoder has
         failed, each with the error.
 
-        With DefaultEncoder, a message of bytes without a key is returned as the same object.
+        If no encoder has to be called and no message has a key or a partition key, the messages are sorted by
+        topic.
         """
-        encoded: list[KeyedMessage] = []
+        if self._keeps_bytes:
+            messages = messages if type(messages) is list else list(messages)
+            if (keyless := by_topic(messages)) is not None:
+                return [EncodedMessages(given, values, None, topic) for topic, given, values in keyless], []
+            if (plain := plain_bytes(messages, self._keeps_keys)) is not None:
+                return [EncodedMessages(messages, *plain)], []
+        encoded = EncodedMessages([], [], None)
         failed: list[tuple[KeyedMessage, Exception]] = []
-        keeps_bytes = self._keeps_bytes
         for message in messages:
-            if keeps_bytes and type(message.message) is bytes and message.key is None:
-                encoded.append(message)
-                continue
             try:
                 key = None if message.key is None else self._key(message.key)
-                encoded.append(_EncodedMessage(message, self._value(message.message), key))
+                value = self._value(message.message)
             except Exception as error:
                 error.add_note(f"while the producer encoded a message for topic {message.topic}")
                 failed.append((message, error))
-        return encoded, failed
+            else:
+                encoded.append(message, value, key)
+        return [encoded] if encoded else [], failed
 
     def value(self, value: Any) -> bytes | None:
         """Return one message as bytes."""

@@ -1,25 +1,27 @@
 """MultiSendEventHandler: sends batches of items as the default event handler of Kafka 0.7 does."""
 
 import logging
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Mapping, Sequence
+from functools import partial
 
+from pyklient.classic.batch_limits import BatchLimits
 from pyklient.classic.callback_handler import CallbackHandler, before_sending
 from pyklient.classic.dropped_items import DroppedItems
+from pyklient.classic.encoded_messages import EncodedMessages
 from pyklient.classic.event_handler import EventHandler
 from pyklient.classic.message_encoding import MessageEncoder
 from pyklient.classic.partition_candidates import PartitionCandidates
 from pyklient.classic.producer_config import ClassicProducerConfig
-from pyklient.classic.producer_request import ProducerRequest
+from pyklient.classic.producer_request import ProducerRequest, ProducerResponseStatus
 from pyklient.classic.queue_item import ANY_PARTITION, QueueItem
+from pyklient.classic.sending_in_parts import Groups, UnsentGroup, as_kafka_error, send_in_parts
+from pyklient.counted import counted
 from pyklient.errors import ClosedError, FailedToSendMessageError, ForkError, KafkaError
+from pyklient.topic_partition import TopicPartition
 
 __all__ = ["MultiSendEventHandler"]
 
 log = logging.getLogger("pyklient.producer")
-
-_Groups: TypeAlias = dict[tuple[str, int], list[tuple[QueueItem, bytes | None]]]
-"""The items for each partition, by topic and partition. Each item is stored with its encoded bytes."""
 
 
 class MultiSendEventHandler(EventHandler):
@@ -43,90 +45,114 @@ class MultiSendEventHandler(EventHandler):
         self._attempts = 1 if self._is_sync else config.message_send_max_retries + 1
         self._encoder = MessageEncoder(config)
         self._candidates = candidates
+        self._limits = BatchLimits()
+        self._closing = False
 
     def handle(self, items: Sequence[QueueItem]) -> None:
         """Send *items*. If a request to one broker fails, the items for the other brokers are sent
-        nevertheless.
+        nevertheless. If the messages of a partition have too many bytes for one request, several are sent.
 
         A synchronous producer raises the first failure. An asynchronous producer raises
-        FailedToSendMessageError with all items that were not sent; it logs the error of an encoder, and sends
-        the other items.
+        FailedToSendMessageError with all items that were not sent. It drops an item whose encoder fails, or
+        for which there is no broker, and sends the other items.
         """
         if self._callback_handler is not None:
-            items = before_sending(self._callback_handler, items)
+            items = before_sending(self._callback_handler, items, QueueItem)
         unsent: list[QueueItem] = []
         failures: list[KafkaError] = []
         for broker_id, groups in self._collate(items).items():
-            failure = self._send(broker_id, groups)
-            if failure is not None:
-                failures.append(failure)
-                unsent += [item for group in groups.values() for item, _ in group]
+            for group in self._send(broker_id, groups).values():
+                failures.append(group.error)
+                unsent += group.messages.given
         if not failures:
             return
         if self._is_sync:
             raise failures[0]
-        shown = "; ".join(map(str, failures))
+        shown = "; ".join(dict.fromkeys(map(str, failures)))
         raise FailedToSendMessageError(
-            f"{len(unsent)} messages were not sent in {self._attempts} attempts: {shown}", unsent
+            f"{counted(len(unsent), 'message was', 'messages were')} not sent in "
+            f"{counted(self._attempts, 'attempt')}: {shown}",
+            unsent,
         ) from failures[0]
 
     def interrupt(self) -> None:
-        """Close the connections, so that a batch that is being sent fails soon."""
-        self.close()
+        """Close the connections at once. A batch that is being sent fails soon."""
+        self._closing = True
+        self._candidates.interrupt()
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections. Brokers that have got messages without acknowledgements have two seconds to
+        handle them."""
+        self._closing = True
         self._candidates.close()
 
-    def _collate(self, items: Sequence[QueueItem]) -> dict[int, _Groups]:
-        """Return *items* by broker, and by topic and partition, with their bytes."""
-        brokers: dict[int, _Groups] = {}
+    def _collate(self, items: Sequence[QueueItem]) -> dict[int, Groups]:
+        """Return *items* by broker and partition, with their bytes.
+
+        If the encoder fails for an item, or there is no broker for an item that a hook has made, a
+        synchronous producer raises the error. An asynchronous producer drops the item.
+        """
+        brokers: dict[int, Groups] = {}
         for item in items:
+            failed = "the encoder failed"
             try:
                 data = self._encoder.value(item.data)
-            except Exception as error:
-                error.add_note(f"while the producer encoded a message for topic {item.topic}")
-                if self._is_sync:
+                failed = "no broker was found"
+                chosen = self._candidates.choose_again(item)
+            except BaseException as error:  # also SystemExit, which must not end the send thread
+                error.add_note(f"while the producer prepared a message for topic {item.topic}")
+                if self._is_sync or isinstance(error, ForkError):
                     raise
-                self._dropped.add([item], error, f"the encoder failed for topic {item.topic}: {error!r}")
+                self._dropped.add([item], error, f"{failed} for topic {item.topic}: {error!r}")
                 continue
-            chosen = self._candidates.choose_again(item)
             groups = brokers.setdefault(chosen.broker_id, {})
-            groups.setdefault((item.topic, chosen.partition), []).append((item, data))
+            where = TopicPartition(item.topic, chosen.partition)
+            groups.setdefault(where, EncodedMessages([], [], None)).append(item, data, None)
         return brokers
 
-    def _send(self, broker_id: int, groups: _Groups) -> KafkaError | None:
-        """Send *groups* to a broker. Return the failure of the last attempt; None if all items were sent.
-
-        Removes the partitions for which the broker has returned no error from *groups*.
-        """
-        failure: KafkaError | None = None
+    def _send(self, broker_id: int, groups: Groups) -> dict[TopicPartition, UnsentGroup]:
+        """Send *groups* to a broker. Return the messages that are not confirmed after the last attempt."""
+        unsent: dict[TopicPartition, UnsentGroup] = {}
         for _ in range(self._attempts):
-            try:
-                failure = self._attempt(broker_id, groups)
-            except (ClosedError, ForkError):
-                raise
-            except KafkaError as error:
-                failure = error
-            if failure is None:
-                return None
-            log.warning("a request to broker %d failed: %s", broker_id, failure)
-            self._candidates.forget({topic for topic, _ in groups})
-        return failure
+            earlier = unsent
+            unsent = send_in_parts(groups, self._limits, partial(self._send_parts, broker_id))
+            for where, group in unsent.items():
+                if where in earlier and isinstance(group.error, ClosedError):
+                    # The earlier error tells more than that the producer was closed.
+                    unsent[where] = group._replace(error=earlier[where].error)
+            if not unsent or self._closing:
+                break
+            self._candidates.forget({where.topic for where in unsent})
+            groups = {where: group.messages for where, group in unsent.items()}
+        return unsent
 
-    def _attempt(self, broker_id: int, groups: _Groups) -> KafkaError | None:
-        requests = [
-            ProducerRequest(topic, partition, [data for _, data in group])
-            for (topic, partition), group in groups.items()
-        ]
-        statuses = self._candidates.producer(broker_id).multi_send(requests)
+    def _send_parts(self, broker_id: int, parts: Groups) -> dict[TopicPartition, KafkaError]:
+        """Send one request to a broker, and return the errors of the partitions that have failed."""
+        try:
+            statuses = self._candidates.producer(broker_id).multi_send(
+                [ProducerRequest(*where, part.values) for where, part in parts.items()]
+            )
+        except ForkError:
+            raise
+        except Exception as error:
+            return dict.fromkeys(parts, as_kafka_error(error))
         if statuses is None:
-            return None
-        first: KafkaError | None = None
-        for where, status in statuses.items():
-            if status.error is None:
-                asked_for = where.partition if (where.topic, where.partition) in groups else ANY_PARTITION
-                groups.pop((where.topic, asked_for), None)
-            else:
-                first = first or status.error
-        return first
+            return {}
+        problems = {where: _error(where, parts, statuses) for where in parts}
+        return {where: error for where, error in problems.items() if error is not None}
+
+
+def _error(
+    where: TopicPartition, parts: Groups, statuses: Mapping[TopicPartition, ProducerResponseStatus]
+) -> KafkaError | None:
+    """Return the error of the messages for *where*, one of the partitions in *parts*. Return None if the
+    messages are stored.
+
+    If *where* is ANY_PARTITION of a topic, the SyncProducer has chosen a partition of this topic. The
+    response names it, and *parts* may have messages for the same partition.
+    """
+    if where.partition != ANY_PARTITION:
+        return statuses[where].error
+    same_topic = {each: status for each, status in statuses.items() if each.topic == where.topic}
+    chosen_here = {each: status for each, status in same_topic.items() if each not in parts}
+    return next((each.error for each in (chosen_here or same_topic).values() if each.error is not None), None)

@@ -1,6 +1,7 @@
 """The partitions among which a producer of Kafka 0.7 chooses: pairs of a broker and a partition."""
 
 import random
+import threading
 import time
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ from pyklient.classic.producer_data import ProducerData
 from pyklient.classic.producer_pool import ProducerPool
 from pyklient.classic.queue_item import ANY_PARTITION, NO_BROKER, QueueItem
 from pyklient.classic.sync_producer import SyncProducer
+from pyklient.counted import counted
 from pyklient.errors import (
     ClosedError,
     ForkError,
@@ -20,6 +22,7 @@ from pyklient.errors import (
 )
 from pyklient.net.bootstrap import Bootstrap
 from pyklient.net.connection.transport import Endpoint
+from pyklient.net.forked_clients import abandon_after_fork
 
 __all__ = ["BrokerPartition", "PartitionCandidates"]
 
@@ -32,23 +35,48 @@ class BrokerPartition(NamedTuple):
     partition: int
 
 
+class _KnownCandidates:
+    """The candidates of each topic, and the time at which they were asked for, until the cluster changes.
+
+    If the cluster changes, a new dictionary replaces the old one. A thread that asks for candidates stores
+    the answer in the dictionary that it has seen before it asked. So an answer from before a change does not
+    get into the new dictionary.
+    """
+
+    def __init__(self) -> None:
+        self.topics: dict[str, tuple[float, list[BrokerPartition]]] = {}
+
+    def forget_all(self) -> None:
+        """Forget the candidates of all topics."""
+        self.topics = {}
+
+    def forget(self, topics: Iterable[str]) -> None:
+        """Forget the candidates of *topics*."""
+        kept = dict(self.topics)
+        for topic in topics:
+            kept.pop(topic, None)
+        self.topics = kept
+
+
 class PartitionCandidates:
     """Chooses a broker and a partition for each ProducerData, as the producer of Kafka 0.7 does.
 
     With ``zk.connect``, the candidates are all partitions of the topic that have a leader, sorted by broker
     and partition; the partitioner chooses one of them for a key, and without a key one is chosen at random.
-    With ``broker.list``, a broker of the list is chosen at random, and keys are ignored.
+    With ``broker.list``, a broker of the list is chosen at random, and keys are ignored. Safe to use from
+    several threads.
     """
 
     def __init__(self, config: ClassicProducerConfig) -> None:
         self._config = config
         self._partitioner = config.chosen_partitioner
+        self._bootstrap = Bootstrap(config.client_config)
+        self._known = _KnownCandidates()
+        self._bootstrap.on_cluster_change(self._known.forget_all)
         self._pool = ProducerPool(config)
         self._pool.update(Endpoint(*each) for each in config.broker_list)
-        self._bootstrap = Bootstrap(config.client_config)
-        self._topics: dict[str, tuple[float, list[BrokerPartition]]] = {}
-        """The time at which the candidates of a topic were asked for, and the candidates, by topic."""
-        self._bootstrap.on_cluster_change(self._topics.clear)
+        self._closing = threading.Event()
+        abandon_after_fork(self)
 
     def queue_items(self, data: ProducerData) -> list[QueueItem]:
         """Choose a partition for the messages of *data*, and return them as items for this partition.
@@ -83,8 +111,8 @@ class PartitionCandidates:
             if each.partition == item.partition:
                 return each
         raise InvalidPartitionError(
-            f"a hook has made an item for partition {item.partition} of topic {item.topic}, which has no "
-            "such partition, or no leader for it"
+            f"the callback handler made an item for partition {item.partition} of topic {item.topic}, but "
+            "this partition does not exist or has no leader"
         )
 
     def producer(self, broker_id: int) -> SyncProducer:
@@ -93,17 +121,32 @@ class PartitionCandidates:
 
     def forget(self, topics: Iterable[str]) -> None:
         """Look for the partitions of *topics* again before the next choice."""
-        for topic in topics:
-            self._topics.pop(topic, None)
+        self._known.forget(topics)
 
     def close(self) -> None:
-        """Close the connections to the brokers, and the session with ZooKeeper. Further calls do nothing."""
+        """Close the connections to the brokers, and the session with ZooKeeper.
+
+        Brokers that have got messages without acknowledgements have two seconds to handle them. A thread that
+        looks for partitions gets a ClosedError. Further calls do nothing.
+        """
+        self._closing.set()
         self._pool.close()
         self._bootstrap.close()
 
+    def interrupt(self) -> None:
+        """Close the connections and the session with ZooKeeper at once, without waiting for brokers."""
+        self._closing.set()
+        self._pool.interrupt()
+        self._bootstrap.close()
+
+    def abandon(self) -> None:
+        """Close the socket of the session with ZooKeeper in a child process after a fork. The session stays
+        with the parent process."""
+        self._bootstrap.abandon()
+
     def _of(self, topic: str) -> list[BrokerPartition]:
         """Return the candidates for *topic*. Look for them first if they are unknown or old."""
-        asked_at, candidates = self._topics.get(topic, (0.0, []))
+        asked_at, candidates = self._known.topics.get(topic, (0.0, []))
         return self._look(topic) if not candidates or self._config.is_old(asked_at) else candidates
 
     def _look(self, topic: str) -> list[BrokerPartition]:
@@ -111,11 +154,12 @@ class PartitionCandidates:
         failure: KafkaError | None = None
         for attempt in range(self._config.zk_read_num_retries + 1):
             if attempt:
-                time.sleep(self._config.retry_backoff_ms / 1000)
+                self._closing.wait(self._config.retry_backoff_ms / 1000)
             try:
                 self._bootstrap.look(self._config.zk_session_timeout_ms / 1000)
+                topics = self._known.topics
                 if found := self._ask(topic):
-                    self._topics[topic] = time.monotonic(), found
+                    topics[topic] = time.monotonic(), found
                     return found
             except (ClosedError, ForkError):
                 raise
@@ -124,7 +168,7 @@ class PartitionCandidates:
         reason = f"topic {topic!r} has no partition with a leader" if failure is None else str(failure)
         raise NoBrokersForPartitionError(
             f"no broker was found for a message of topic {topic!r} in "
-            f"{self._config.zk_read_num_retries + 1} attempts: {reason}"
+            f"{counted(self._config.zk_read_num_retries + 1, 'attempt')}: {reason}"
         ) from failure
 
     def _ask(self, topic: str) -> list[BrokerPartition]:

@@ -3,7 +3,8 @@
 import random
 from typing import Any, Protocol
 
-from pyklient.classic.java_hashes import array_hash, java_hash, safe_abs
+from pyklient.classic.java_hashes import java_hash, safe_abs
+from pyklient.kernel import array_hash
 
 __all__ = ["ByteArrayPartitioner", "DefaultPartitioner", "Partitioner"]
 

@@ -7,23 +7,55 @@ that only Kafka 0.7 has come last.
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal, get_args
 
+from pyklient import argument_checks
 from pyklient.classic.encoders import DefaultEncoder
 from pyklient.classic.partitioners import DefaultPartitioner, Partitioner
+from pyklient.classic.queue_item import QueueItem
 from pyklient.config import ClientConfig
 from pyklient.config.host_and_port import host_and_port
 from pyklient.errors import ConfigurationError
+from pyklient.kernel import KeyedMessage
 from pyklient.properties.profile import ProfileName
 from pyklient.properties.values import StaticBroker
-from pyklient.serialization import Encoder
+from pyklient.serialization import Encoder, as_encoder
 
 __all__ = ["ClassicProducerConfig"]
+
+_CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+_ANY: Final = -argument_checks.INT32_MAX - 1
+_LOWEST: Final = {
+    "request_timeout_ms": 1,
+    "message_send_max_retries": 0,
+    "retry_backoff_ms": 0,
+    "topic_metadata_refresh_interval_ms": _ANY,
+    "queue_buffering_max_ms": 0,
+    "queue_buffering_max_messages": 1,
+    "queue_enqueue_timeout_ms": _ANY,
+    "batch_num_messages": 1,
+    "send_buffer_bytes": -1,
+    "zk_session_timeout_ms": 1,
+    "zk_connection_timeout_ms": 1,
+    "zk_read_num_retries": 0,
+    "connect_timeout_ms": 1,
+    "socket_timeout_ms": 1,
+    "reconnect_interval": 1,
+    "reconnect_time_interval_ms": _ANY,
+    "max_message_size": 1,
+}
+"""The options that are whole numbers, each with its smallest value."""
+_OPTIONAL: Final = ("zk_connection_timeout_ms", "max_message_size")
+"""The options that are whole numbers or None."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClassicProducerConfig:
-    """The options of a classic producer. Raises ConfigurationError if two of them contradict each other."""
+    """The options of a classic producer.
+
+    Raises TypeError for an option of a wrong type, and ConfigurationError for a value out of range, or if two
+    options contradict each other.
+    """
 
     profile: ProfileName = "0.8"
     metadata_broker_list: str | None = None
@@ -37,8 +69,8 @@ class ClassicProducerConfig:
     """The partitioner of messages with a key. If it is None, a DefaultPartitioner is used."""
     compression_codec: Literal["none", "gzip", "snappy", "lz4", "zstd"] = "none"
     compressed_topics: frozenset[str] = frozenset()
-    """The topics whose messages are compressed. An empty set stands for all topics. Without a codec, nothing
-    is compressed."""
+    """The topics whose messages are compressed. An empty set stands for all topics. If ``compression_codec``
+    is ``none``, no messages are compressed."""
     request_required_acks: int = 0
     request_timeout_ms: int = 10_000
     message_send_max_retries: int = 3
@@ -80,9 +112,17 @@ class ClassicProducerConfig:
     event_handler_props: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if self.profile not in get_args(ProfileName):
+            raise ConfigurationError(f"profile={self.profile!r} is not one of '0.7', '0.8' and '0.10'")
+        self._check_numbers()
+        self._check_objects()
         if self.producer_type not in ("sync", "async"):
             raise ConfigurationError(f"producer.type={self.producer_type!r} is neither 'sync' nor 'async'")
-        if self.request_required_acks not in (-1, 0, 1):
+        if argument_checks.whole(self.request_required_acks, "request_required_acks", low=_ANY) not in (
+            -1,
+            0,
+            1,
+        ):
             raise ConfigurationError(
                 f"request.required.acks={self.request_required_acks} is not one of -1, 0 and 1"
             )
@@ -91,10 +131,44 @@ class ClassicProducerConfig:
         else:
             self._validate_0_8()
 
+    def _check_numbers(self) -> None:
+        for name, lowest in _LOWEST.items():
+            value = getattr(self, name)
+            if value is not None or name not in _OPTIONAL:
+                argument_checks.whole(value, name, lowest)
+
+    def _check_objects(self) -> None:
+        argument_checks.text(self.client_id, "client_id")
+        for name in ("metadata_broker_list", "zk_connect"):
+            if (written := getattr(self, name)) is not None:
+                argument_checks.text(written, name)
+        if self.compression_codec not in _CODECS:
+            raise ConfigurationError(
+                f"compression.codec={self.compression_codec!r} is not one of {', '.join(_CODECS)}"
+            )
+        argument_checks.several(self.compressed_topics, "compressed_topics")
+        brokers = self.broker_list
+        if not isinstance(brokers, tuple) or not all(isinstance(each, StaticBroker) for each in brokers):
+            raise TypeError(f"broker_list takes a tuple of StaticBroker(id, host, port), not {brokers!r}")
+        if as_encoder(self.encoder, "serializer.class") is None:
+            raise ConfigurationError(
+                "serializer.class is None, but messages need an encoder; leave it out for messages of bytes"
+            )
+        as_encoder(self.key_encoder, "key.serializer.class")
+        partitioner = self.partitioner
+        if partitioner is not None and (
+            isinstance(partitioner, type | str | bytes | bytearray)
+            or not callable(getattr(partitioner, "partition", None))
+        ):
+            raise ConfigurationError(
+                f"partitioner.class={partitioner!r} is not a partitioner: pass an object with a method "
+                "partition(key, partition_count), which returns the number of a partition"
+            )
+
     def _validate_0_8(self) -> None:
         if self.metadata_broker_list is None:
             raise ConfigurationError(
-                "metadata.broker.list is missing; it names some brokers, such as 'one:9092,two:9092'"
+                "metadata.broker.list is missing; set it to some brokers, such as 'one:9092,two:9092'"
             )
         if self.batch_num_messages > self.queue_buffering_max_messages:
             raise ConfigurationError(
@@ -124,10 +198,15 @@ class ClassicProducerConfig:
         return self.profile == "0.7"
 
     def is_old(self, asked_at: float) -> bool:
-        """Return True if metadata for which the producer asked at the time *asked_at* must be asked for
-        again, because of its age."""
+        """Return True if the metadata that the producer fetched at the time *asked_at* is too old, so that
+        the producer must fetch it again."""
         longest = self.topic_metadata_refresh_interval_ms / 1000
         return 0 <= longest < time.monotonic() - asked_at
+
+    @property
+    def item_class(self) -> type[KeyedMessage | QueueItem]:
+        """The class of the messages that are queued, and that the event handler gets."""
+        return QueueItem if self.is_0_7 else KeyedMessage
 
     @property
     def chosen_partitioner(self) -> Partitioner:

@@ -1,7 +1,9 @@
 """The SyncProducers of a classic producer, one for each broker. They also ask the brokers for metadata."""
 
 import random
+import time
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from pyklient.classic.producer_config import ClassicProducerConfig
 from pyklient.classic.sync_producer import SyncProducer
@@ -11,13 +13,18 @@ from pyklient.protocol.messages import MetadataResponse
 
 __all__ = ["ProducerPool"]
 
+_CLOSE_TIMEOUT: Final = 2.0
+
 
 class ProducerPool:
-    """The SyncProducers of a classic producer, by the ids of their brokers."""
+    """The SyncProducers of a classic producer, by the ids of their brokers. Safe to use from several
+    threads."""
 
     def __init__(self, config: ClassicProducerConfig) -> None:
         self._config = config
         self._producers: dict[int, SyncProducer] = {}
+        self._asking: set[SyncProducer] = set()
+        """The SyncProducers that are asking for metadata at the moment."""
         self._closed = False
 
     @property
@@ -33,34 +40,32 @@ class ProducerPool:
         return producer
 
     def update(self, brokers: Iterable[Endpoint]) -> None:
-        """Add *brokers* to the known brokers. If the address of a broker has changed, it gets a new
-        connection."""
+        """Add *brokers* to the known brokers. If the address of a broker has changed, the next request to it
+        opens a new connection."""
         for broker in brokers:
-            before = self._producers.get(broker.node_id)
-            if before is not None and before.endpoint == broker:
-                continue
-            self._producers[broker.node_id] = SyncProducer(
-                broker.host, broker.port, self._config, broker_id=broker.node_id
-            )
-            if before is not None:
-                before.close()
+            known = self._producers.get(broker.node_id)
+            if known is None:
+                made = self._made(broker)
+                known = self._producers.setdefault(broker.node_id, made)
+                if known is not made:  # another thread was faster
+                    made.close(0)
+            if known.endpoint != broker:
+                known.move(broker)
         if self._closed:
-            self.close()
+            self.interrupt()
 
     def fetch_metadata(self, servers: Sequence[Endpoint], topics: Sequence[str]) -> MetadataResponse:
         """Ask *servers* for the metadata of *topics*, one after the other in random order, until one of them
         answers.
 
         Each server is asked over a separate connection, which is closed afterwards. Raises
-        BrokerConnectionError with all failures if no server answers.
+        BrokerConnectionError with all failures if no server answers, and ClosedError as soon as another
+        thread calls ``close``.
         """
         failures = []
         for server in random.sample(servers, len(servers)):
             try:
-                with SyncProducer(
-                    server.host, server.port, self._config, broker_id=server.node_id
-                ) as producer:
-                    response = producer.fetch_metadata(topics)
+                response = self._ask(server, topics)
             except (ClosedError, ForkError):
                 raise
             except KafkaError as error:
@@ -68,12 +73,33 @@ class ProducerPool:
                 continue
             self.update(Endpoint(each.node_id, each.host, each.port) for each in response.brokers)
             return response
-        raise BrokerConnectionError(
-            f"no broker has given the metadata of {', '.join(sorted(topics))}: {'; '.join(failures)}"
-        )
+        names = ", ".join(map(repr, sorted(topics)))
+        raise BrokerConnectionError(f"no broker has given the metadata of {names}: {'; '.join(failures)}")
 
     def close(self) -> None:
-        """Close all connections. Further calls do nothing."""
-        self._closed = True
+        """Close all connections. Brokers that have got messages without acknowledgements have two seconds to
+        handle them. Further calls do nothing."""
+        deadline = time.monotonic() + _CLOSE_TIMEOUT
         for producer in list(self._producers.values()):
-            producer.close()
+            producer.close(max(0.0, deadline - time.monotonic()))
+        self.interrupt()
+
+    def interrupt(self) -> None:
+        """Close all connections at once. A request that another thread is sending fails with a
+        ClosedError."""
+        self._closed = True
+        for producer in [*self._producers.values(), *self._asking]:
+            producer.close(0)
+
+    def _made(self, broker: Endpoint) -> SyncProducer:
+        return SyncProducer(broker.host, broker.port, self._config, broker_id=broker.node_id)
+
+    def _ask(self, server: Endpoint, topics: Sequence[str]) -> MetadataResponse:
+        with self._made(server) as producer:
+            self._asking.add(producer)  # so that close() ends the request
+            try:
+                if self._closed:
+                    raise ClosedError("this producer has been closed, so it cannot fetch metadata")
+                return producer.fetch_metadata(topics)
+            finally:
+                self._asking.discard(producer)

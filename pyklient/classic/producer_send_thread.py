@@ -12,12 +12,14 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from pyklient.classic.callback_handler import CallbackHandler, returned_items
-from pyklient.classic.dropped_items import DroppedItems
+from pyklient.classic.callback_handler import CallbackHandler, HookResultError, returned_items
+from pyklient.classic.dropped_items import DroppedItems, traceback_of
 from pyklient.classic.event_handler import EventHandler
 from pyklient.classic.event_queue import EventQueue
 from pyklient.classic.partition_candidates import PartitionCandidates
+from pyklient.classic.queue_item import QueueItem
 from pyklient.errors import FailedToSendMessageError, KafkaError
+from pyklient.kernel import KeyedMessage
 
 __all__ = ["ProducerSendThread"]
 
@@ -44,6 +46,7 @@ class ProducerSendThread:
         dropped: DroppedItems,
         candidates: PartitionCandidates | None,
         *,
+        item_class: type[KeyedMessage | QueueItem],
         queue_time: float,
         batch_size: int,
     ) -> None:
@@ -52,10 +55,11 @@ class ProducerSendThread:
         self._callback_handler = callback_handler
         self._dropped = dropped
         self._candidates = candidates
+        self._item_class = item_class
         self._queue_time = max(queue_time, _SHORTEST_QUEUE_TIME)
         self._batch_size = batch_size
         self._batch: list[Any] = []
-        """The items that were taken from the queue, and that the event handler has not got yet."""
+        """The items that were removed from the queue and not yet passed to the event handler."""
         self._gave_up: KafkaError | None = None
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -70,23 +74,23 @@ class ProducerSendThread:
             self._thread.start()
         except RuntimeError as error:
             raise KafkaError(
-                f"the send thread of the producer cannot be started: {error}. Is a limit of threads reached, "
-                "or is the program at its end?"
+                f"the send thread of the producer cannot be started: {error}; perhaps the limit of threads "
+                "is reached, or the program is ending"
             ) from error
 
-    def give_up(self, error: KafkaError) -> int:
-        """Drop the messages that are queued now, interrupt the event handler, and pass no more batches to it.
-        Return the number of messages that were queued."""
+    def give_up(self, error: KafkaError) -> None:
+        """Drop the messages that are queued now, interrupt the event handler, and pass no more batches to
+        it."""
         self._gave_up = error
         queued = list(self._queue.drain(self._queue.capacity))
         try:
             self._drop(queued, error)
         finally:
             self._interrupt()
-        return len(queued)
 
     def join(self, timeout: float) -> bool:
-        """Wait for the thread to end. Return True if it has ended, or if this is the thread itself."""
+        """Wait for the send thread to end. Return True if it has ended. If the send thread itself calls this
+        method, return True at once."""
         if self.is_current():
             return True
         self._thread.join(min(max(timeout, 0.0), threading.TIMEOUT_MAX))
@@ -111,15 +115,18 @@ class ProducerSendThread:
             self._queue.end_draining()
 
     def _make_batches(self) -> None:
-        """Pass batches to the event handler until the queue is closed and empty. The last batch, which is not
-        full, is not passed on."""
+        """Pass batches to the event handler until the queue is closed and empty. The last batch stays in
+        ``_batch`` if it is not full."""
         one_at_a_time = self._callback_handler is not None
         last_send = time.monotonic()
         while True:
             closed = self._queue.closed
             space = 1 if one_at_a_time else self._batch_size - len(self._batch)
             if taken := self._queue.drain(space):
-                self._batch.extend(self._after_dequeuing(taken) if one_at_a_time else taken)
+                if one_at_a_time:
+                    self._batch.extend(self._after_dequeuing(taken))
+                else:
+                    self._batch = self._batch + taken if self._batch else taken
                 if len(self._batch) < self._batch_size:
                     continue
             elif closed:
@@ -144,10 +151,10 @@ class ProducerSendThread:
             self._handler.handle(batch)
         except BaseException as error:  # also SystemExit: the thread goes on with the next batch
             unsent = error.unsent if isinstance(error, FailedToSendMessageError) and error.unsent else batch
-            self._dropped.add(unsent, error, f"{_name(self._handler)}.handle failed: {error!r}")
+            self._dropped.add(unsent, error, _reason(f"{_name(self._handler)}.handle", error))
 
     def _fail(self, error: BaseException) -> None:
-        """Close the queue because the thread has to end, and drop the batch and what is queued."""
+        """Close the queue because the thread has to end, and drop the current batch and the queued items."""
         reason = f"{self.name} has ended because of {error!r}"
         self._queue.close(lambda: KafkaError(f"{reason}; create a new producer"))
         queued = self._queue.drain(self._queue.capacity)
@@ -158,9 +165,12 @@ class ProducerSendThread:
         try:
             self._handler.interrupt()
             if self._candidates is not None:
-                self._candidates.close()
+                self._candidates.interrupt()
         except Exception:
-            log.exception("%s.interrupt failed", _name(self._handler))
+            log.exception(
+                "%s.interrupt failed, so a running call of the event handler may go on; close() continues",
+                _name(self._handler),
+            )
 
     def _drop(self, items: Sequence[Any], error: KafkaError) -> None:
         self._dropped.add(items, error, f"{self.name} has no time left")
@@ -169,13 +179,14 @@ class ProducerSendThread:
         """Yield the items that the callback handler returns instead of *items*."""
         hooks = self._callback_handler
         assert hooks is not None
+        hook = f"{_name(hooks)}.after_dequeuing_existing_data"
         for item in items:
             try:
-                returned = returned_items(hooks.after_dequeuing_existing_data(item))
+                returned = returned_items(hooks.after_dequeuing_existing_data(item), self._item_class, hook)
             except BaseException as error:  # also SystemExit, which must not end the thread
-                failed = f"{_name(hooks)}.after_dequeuing_existing_data failed: {error!r}"
+                failed = _reason(hook, error)
                 if item is None:
-                    log.error(failed, exc_info=error)
+                    log.error(failed, exc_info=traceback_of(error))
                 self._dropped.add([] if item is None else [item], error, failed)
             else:
                 yield from returned
@@ -184,11 +195,12 @@ class ProducerSendThread:
         hooks = self._callback_handler
         if hooks is None:
             return ()
+        hook = f"{_name(hooks)}.last_batch_before_close"
         try:
-            return returned_items(hooks.last_batch_before_close())
-        except BaseException:
-            log.exception(
-                "%s.last_batch_before_close failed, so it adds nothing to the last batch", _name(hooks)
+            return returned_items(hooks.last_batch_before_close(), self._item_class, hook)
+        except BaseException as error:
+            log.error(
+                "%s, so it adds nothing to the last batch", _reason(hook, error), exc_info=traceback_of(error)
             )
             return ()
 
@@ -197,6 +209,12 @@ class ProducerSendThread:
             opened.close()
         except BaseException:
             log.exception("%s.close failed", _name(opened))
+
+
+def _reason(called: str, error: BaseException) -> str:
+    """Return a text for the log about *error*, which the call of *called*, a hook or an event handler, has
+    raised."""
+    return str(error) if isinstance(error, HookResultError) else f"{called} failed: {error!r}"
 
 
 def _name(handler: object) -> str:

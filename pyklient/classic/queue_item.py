@@ -5,11 +5,11 @@ from typing import Any
 __all__ = ["ANY_PARTITION", "NO_BROKER", "QueueItem"]
 
 ANY_PARTITION = -1
-"""The number that stands for any partition, in an item for which the broker chooses the partition. With
-``broker.list``, the producer knows no partitions."""
+"""The partition of an item that may go to any partition that its broker leads. The producer uses this number
+with ``broker.list``, because it then knows no partitions."""
 
 NO_BROKER = -1
-"""The broker of an item for which none has been chosen, because a hook has made the item."""
+"""The ``broker_id`` of an item for which no broker has been chosen yet, because a hook has made the item."""
 
 
 class QueueItem:
@@ -24,6 +24,8 @@ class QueueItem:
     def __init__(
         self, data: Any, topic: str, partition: int = ANY_PARTITION, *, broker_id: int = NO_BROKER
     ) -> None:
+        if not isinstance(topic, str) or not isinstance(partition, int):
+            raise TypeError(f"a QueueItem needs a topic and a partition, not {topic!r} and {partition!r}")
         self.data = data
         self.topic = topic
         self.partition = partition

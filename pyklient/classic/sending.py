@@ -12,20 +12,20 @@ from pyklient.classic.callback_handler import CallbackHandler
 from pyklient.classic.dropped_items import DroppedItems
 from pyklient.classic.event_handler import EventHandler
 from pyklient.classic.event_queue import EventQueue
-from pyklient.classic.keyed_message import KeyedMessage
 from pyklient.classic.locks import new_turn_lock
 from pyklient.classic.partition_candidates import PartitionCandidates
 from pyklient.classic.producer_config import ClassicProducerConfig
 from pyklient.classic.producer_send_thread import ProducerSendThread
-from pyklient.classic.queue_item import QueueItem
+from pyklient.counted import counted
 from pyklient.errors import (
-    ForkError,
     KafkaError,
     KafkaTimeoutError,
     ProducerClosedError,
     QueueClosedError,
     QueueFullError,
 )
+from pyklient.kernel import EventBuffer
+from pyklient.net.forked_clients import belongs_to_the_parent
 
 __all__ = ["AsyncSending", "Sending", "SyncSending"]
 
@@ -43,9 +43,20 @@ class Sending(ABC):
     def send(self, items: Sequence[Any]) -> None:
         """Send *items*, or put them into the queue."""
 
+    @property
+    def buffer(self) -> EventBuffer | None:
+        """The buffer of the queue, to which the kernel adds messages. None if the kernel must not add
+        messages itself."""
+        return None
+
+    @abstractmethod
+    def raise_if_closed(self) -> None:
+        """Raise the error of ``send`` if the producer is closed, or belongs to the parent process."""
+
     @abstractmethod
     def begin_close(self) -> ProducerSendThread | None:
-        """Accept no more items. Return the thread that sends what is queued, if there is one.
+        """Accept no more items. Return the thread that sends the queued items, or None if the producer is
+        synchronous.
 
         This method does not wait, and takes only locks that a finalizer may take.
         """
@@ -78,13 +89,17 @@ class SyncSending(Sending):
     def send(self, items: Sequence[Any]) -> None:
         """Send *items*. Raises the error of the event handler."""
         with self._turn:
-            if self._closed is not None:
-                raise self._closed()
+            self.raise_if_closed()
             try:
                 self._handler.handle(items)
             finally:
                 if self._has_no_time:
                     self._close_handler()
+
+    def raise_if_closed(self) -> None:
+        """Raise the error of ``send`` if the producer is closed, or belongs to the parent process."""
+        if self._closed is not None:
+            raise self._closed()
 
     def begin_close(self) -> None:
         """Accept no more items."""
@@ -102,7 +117,7 @@ class SyncSending(Sending):
             if not self._turn.acquire(timeout=_GRACE):
                 raise KafkaTimeoutError(
                     "the producer could not be closed in time, because another thread is still sending; "
-                    "this thread closes the event handler when it has sent its messages"
+                    "that thread closes the event handler when its messages are sent"
                 )
         try:
             self._close_handler()
@@ -117,7 +132,7 @@ class SyncSending(Sending):
     def abandon(self) -> None:
         """Make ``send`` raise ForkError."""
         self._turn = new_turn_lock()
-        self._closed, self._handler_closed = _forked, True
+        self._closed, self._handler_closed = belongs_to_the_parent, True
 
     def _close_handler(self) -> None:
         if self._handler_closed:
@@ -143,6 +158,7 @@ class AsyncSending(Sending):
     ) -> None:
         self._config = config
         self._callback_handler = callback_handler
+        self._dropped = dropped
         wait = config.queue_enqueue_timeout_ms
         self._queue: EventQueue[Any] = EventQueue(
             config.queue_buffering_max_messages, None if wait < 0 else wait / 1000
@@ -154,10 +170,17 @@ class AsyncSending(Sending):
             callback_handler,
             dropped,
             candidates,
+            item_class=config.item_class,
             queue_time=config.queue_buffering_max_ms / 1000,
             batch_size=config.batch_num_messages,
         )
         self._thread.start()
+
+    @property
+    def buffer(self) -> EventBuffer | None:
+        """The buffer of the queue, to which the kernel adds messages. None if there are hooks or if the
+        profile is 0.7, because the kernel must not add messages then."""
+        return None if self._config.is_0_7 or self._callback_handler is not None else self._queue.events
 
     def send(self, items: Sequence[Any]) -> None:
         """Put *items* into the queue, one after the other. Raises QueueFullError if an item does not fit: the
@@ -168,6 +191,10 @@ class AsyncSending(Sending):
             added = self._put_with_hooks(items, self._callback_handler)
         if added < len(items):
             raise self._queue_full(items, added)
+
+    def raise_if_closed(self) -> None:
+        """Raise the error of ``send`` if the producer is closed, or belongs to the parent process."""
+        self._queue.raise_if_closed()
 
     def begin_close(self) -> ProducerSendThread:
         """Accept no more items. Calls of ``send`` that wait for space raise an error."""
@@ -181,28 +208,32 @@ class AsyncSending(Sending):
         """
         if self._thread.join(deadline - time.monotonic()):
             return
-        error = KafkaTimeoutError("the producer was closed, and its time-out has passed")
-        dropped = self._thread.give_up(error)
-        ended = self._thread.join(_GRACE)
+        error = KafkaTimeoutError("the time-out of close has passed, and not all messages were sent")
+        dropped_before = self._dropped.count
+        self._thread.give_up(error)
+        ended = self._thread.join(_GRACE)  # the interrupted event handler drops the batch that it sends
+        dropped = self._dropped.count - dropped_before
         raise KafkaTimeoutError(
-            f"the producer could not send all queued messages in time: {dropped:,} of them were dropped"
+            f"the producer could not send all queued messages in time: "
+            f"{counted(dropped, 'of them was', 'of them were')} dropped"
             + ("" if ended else ", and its event handler is still sending a batch")
         )
 
     def abandon(self) -> None:
         """Make ``send`` raise ForkError. The parent process sends the queued items."""
-        self._queue.abandon(_forked)
+        self._queue.abandon(belongs_to_the_parent)
 
     def _put_with_hooks(self, items: Sequence[Any], hooks: CallbackHandler) -> int:
-        """Put *items* into the queue. Return how many fit, which is also the index of the first item that
-        does not fit."""
+        """Put *items* into the queue. Return the number of items that fit, which is also the index of the
+        first item that does not fit."""
         for index, item in enumerate(items):
             self._queue.raise_if_closed()
             queued = hooks.before_enqueue(item)
-            if not isinstance(queued, KeyedMessage | QueueItem):
+            if not isinstance(queued, self._config.item_class):
                 raise TypeError(
-                    f"{type(hooks).__name__}.before_enqueue returned {queued!r}, which is no KeyedMessage or "
-                    "QueueItem, so the message was not sent; it must return the message to send"
+                    f"{type(hooks).__name__}.before_enqueue returned {queued!r}, which is no "
+                    f"{self._config.item_class.__name__}, so the message was not sent; it must return the "
+                    "message to send"
                 )
             added = False
             try:
@@ -228,9 +259,9 @@ class AsyncSending(Sending):
         )
         return QueueFullError(
             f"message {added + 1} of {len(items)}, for topic {items[added].topic!r}, was not accepted: the "
-            f"queue is full ({size}={config.queue_buffering_max_messages}), and stayed so for the time that "
-            f"{wait}={config.queue_enqueue_timeout_ms} allows. The messages before it are queued, and those "
-            "after it are not. Send the messages that are not queued again, when the brokers have answered"
+            f"queue is full ({size}={config.queue_buffering_max_messages}), and had no space for it within "
+            f"{wait}={config.queue_enqueue_timeout_ms}. The messages before it are queued. Send this message "
+            "and those after it again later"
         )
 
 
@@ -239,13 +270,8 @@ def _closed() -> ProducerClosedError:
 
 
 def _queue_closed() -> QueueClosedError:
-    return QueueClosedError("this producer has been closed, and its queue with it; create a new producer")
-
-
-def _forked() -> ForkError:
-    return ForkError(
-        "this producer was created before a fork and belongs to the parent process; create a new one in the "
-        "child process"
+    return QueueClosedError(
+        "the queue of this producer is closed, because the producer has been closed; create a new producer"
     )
 
 

@@ -12,6 +12,7 @@ from pyklient.classic.producer_config import ClassicProducerConfig
 from pyklient.classic.producer_request import ProducerRequest, ProducerResponseStatus
 from pyklient.classic.queue_item import ANY_PARTITION
 from pyklient.config.host_and_port import host_and_port
+from pyklient.counted import counted
 from pyklient.errors import (
     ConfigurationError,
     KafkaError,
@@ -25,6 +26,7 @@ from pyklient.net.connection.transport import Endpoint
 from pyklient.net.produce_versions import MAX_PRODUCE_VERSION, check_codec, format_for
 from pyklient.protocol.messages import MetadataRequest, MetadataResponse, ProduceRequest, ProduceResponse
 from pyklient.protocol.records import Compression
+from pyklient.protocol.records.layout import Buffer
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["SyncProducer"]
@@ -37,9 +39,9 @@ class SyncProducer:
     """Sends produce requests to the broker at *host* and *port*, which must be the leader of their
     partitions.
 
-    Nothing is sent again: an error of the network ends the connection, and is raised. The next call opens the
-    connection again. Several threads may use one SyncProducer; one request at a time is sent. *config* has
-    the acknowledgements, the compression and the time-outs.
+    A request is never sent again: after an error of the network, the connection is closed and the error is
+    raised. The next call opens the connection again. Several threads may use one SyncProducer; one request at
+    a time is sent. *config* has the acknowledgements, the compression and the time-outs.
     """
 
     def __init__(
@@ -53,17 +55,26 @@ class SyncProducer:
         where = host_and_port(
             argument_checks.text(host, "host"), argument_checks.whole(port, "port", 1, 65535)
         )
+        if not isinstance(config, ClassicProducerConfig | None):
+            raise TypeError(f"config takes a ClassicProducerConfig, not {config!r}")
         self._config = config if config is not None else ClassicProducerConfig(metadata_broker_list=where)
         self._connection = BrokerConnection(self._config, Endpoint(broker_id, host, port))
         self._led: dict[str, tuple[float, list[int]]] = {}
-        """The time at which the partitions of a topic were asked for, and those that the broker leads, by
-        topic."""
+        """For each topic, the partitions that the broker leads, and the time at which the producer asked for
+        them."""
+        self._codecs: dict[str, Compression] = {}
+        """The compression of the messages for each topic."""
         self._closed = False
 
     @property
     def endpoint(self) -> Endpoint:
         """The address of the broker, and its id."""
         return self._connection.endpoint
+
+    def move(self, endpoint: Endpoint) -> None:
+        """Send the next requests to *endpoint*, because the broker has a new address. A request that another
+        thread is sending is not disturbed."""
+        self._connection.endpoint = endpoint
 
     def send(
         self, topic: str, messages: Sequence[bytes | None], partition: int = ANY_PARTITION
@@ -73,7 +84,8 @@ class SyncProducer:
 
         Without *partition*, a random partition is chosen that the broker leads.
         """
-        statuses = self.multi_send([ProducerRequest(topic, partition, messages)])
+        values = list(argument_checks.several(messages, "messages"))
+        statuses = self.multi_send([ProducerRequest(topic, partition, values)])
         return None if statuses is None else next(iter(statuses.values()))
 
     def multi_send(
@@ -85,53 +97,18 @@ class SyncProducer:
         The error of a partition is in its status, and is not raised. Raises MessageTooLargeError, before
         anything is sent, if a message is larger than ``max.message.size``.
         """
+        checked = [_checked(each) for each in argument_checks.several(requests, "requests")]
         try:
-            return self._send(requests)
+            return self.send_checked(self._by_partition(checked))
         except KafkaError:
             self._led.clear()
             raise
 
-    def fetch_metadata(self, topics: Sequence[str]) -> MetadataResponse:
-        """Ask the broker for the metadata of *topics* and of all brokers. The broker may create topics that
-        do not exist."""
-        names = [MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics]
-        response: MetadataResponse = self._connection.ask(
-            MetadataRequest(topics=names, allow_auto_topic_creation=True)
-        )
-        if response.error_code:
-            raise broker_error(response.error_code, f"cannot get metadata from {self.endpoint}")
-        return response
-
-    def close(self) -> None:
-        """Close the connection. After that, other methods raise ClosedError. Further calls do nothing."""
-        self._closed = True
-        self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.close()
-
-    def __del__(self) -> None:
-        if not getattr(self, "_closed", True):
-            message = f"{self!r} was never closed; use it in a with block"
-            self.close()
-            warnings.warn(message, ResourceWarning, stacklevel=2, source=self)
-
-    def __repr__(self) -> str:
-        return f"<SyncProducer of {self.endpoint}{', closed' if self._closed else ''}>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            "a SyncProducer cannot be pickled, because it holds a connection: create it in the process that "
-            "uses it"
-        )
-
-    def _send(
-        self, requests: Sequence[ProducerRequest]
+    def send_checked(
+        self, placed: dict[TopicPartition, ProducerRequest]
     ) -> dict[TopicPartition, ProducerResponseStatus] | None:
-        placed = self._by_partition(requests)
+        """Send requests as ``multi_send`` does. *placed* has one request for each partition, and its messages
+        and keys are known to be bytes or None."""
         connection = self._connection.opened()
         version = connection.version_of(ProduceRequest, MAX_PRODUCE_VERSION)
         message = ProduceRequest(
@@ -144,6 +121,50 @@ class SyncProducer:
             return None
         response: ProduceResponse = self._connection.ask(message, max_version=version, over=connection)
         return self._statuses(placed, response)
+
+    def fetch_metadata(self, topics: Sequence[str]) -> MetadataResponse:
+        """Ask the broker for the metadata of *topics* and of all brokers. The broker may create topics that
+        do not exist."""
+        names = [
+            MetadataRequest.MetadataRequestTopic(name=argument_checks.text(topic, "the name of a topic"))
+            for topic in topics
+        ]
+        response: MetadataResponse = self._connection.ask(
+            MetadataRequest(topics=names, allow_auto_topic_creation=True)
+        )
+        if response.error_code:
+            raise broker_error(response.error_code, f"cannot get metadata from {self.endpoint}")
+        return response
+
+    def close(self, timeout: float = 2.0) -> None:
+        """Close the connection. After that, other methods raise ClosedError. Further calls do nothing.
+
+        If ``request.required.acks`` is 0, the broker has *timeout* seconds to handle the messages that were
+        sent last. If it does not, a warning is logged.
+        """
+        self._closed = True
+        self._connection.close(argument_checks.seconds(timeout, "timeout"))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if not getattr(self, "_closed", True) and not self._connection.forked:
+            message = f"{self!r} was never closed; use it in a with block"
+            self.close(0)  # the garbage collector may run in any thread, so do not wait
+            warnings.warn(message, ResourceWarning, stacklevel=2, source=self)
+
+    def __repr__(self) -> str:
+        return f"<SyncProducer of {self.endpoint}{', closed' if self._closed else ''}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a SyncProducer cannot be pickled, because it holds a connection: create it in the process that "
+            "uses it"
+        )
 
     def _by_partition(self, requests: Sequence[ProducerRequest]) -> dict[TopicPartition, ProducerRequest]:
         """Return *requests* by partition. Several requests for the same partition become one."""
@@ -167,28 +188,38 @@ class SyncProducer:
         self, placed: dict[TopicPartition, ProducerRequest], version: int
     ) -> list[ProduceRequest.TopicProduceData]:
         topics: dict[str, ProduceRequest.TopicProduceData] = {}
-        for where, request in placed.items():
-            topic = topics.setdefault(where.topic, ProduceRequest.TopicProduceData(name=where.topic))
+        for (name, partition), request in placed.items():
             data = ProduceRequest.PartitionProduceData(
-                index=where.partition, records=[self._encoded(request, version)]
+                index=partition, records=self._encoded(request, version)
             )
+            if (topic := topics.get(name)) is None:
+                topic = topics[name] = ProduceRequest.TopicProduceData(name=name)
             topic.partition_data.append(data)
         return list(topics.values())
 
-    def _encoded(self, request: ProducerRequest, version: int) -> bytes:
-        codec = Compression.of(self._config.compression_of(request.topic))
+    def _encoded(self, request: ProducerRequest, version: int) -> list[Buffer]:
+        """Return *request* as an encoded batch, in several buffers."""
+        codec = self._codecs.get(request.topic)
+        if codec is None:
+            codec = Compression.of(self._config.compression_of(request.topic))
+            self._codecs[request.topic] = codec
         check_codec(codec, version, self.endpoint.node_id)
         now = time.time_ns() // 1_000_000
-        batch = encode_values_batch(
-            list(request.messages),
-            None if request.keys is None else list(request.keys),
-            timestamp_ms=now,
-            magic=format_for(version),
-            compression=codec,
-        )
+        try:
+            batch = encode_values_batch(
+                _as_list(request.messages),
+                None if request.keys is None else _as_list(request.keys),
+                timestamp_ms=now,
+                magic=format_for(version),
+                compression=codec,
+            )
+        except TypeError as error:
+            raise TypeError(
+                f"the messages and keys for topic {request.topic!r} must be bytes or None: {error}"
+            ) from error
         limit = self._config.max_message_size
         if limit is not None:
-            sizes = [len(batch)] if codec else [len(value or b"") for value in request.messages]
+            sizes = [sum(map(len, batch))] if codec else [len(value or b"") for value in request.messages]
             if (largest := max(sizes)) > limit:
                 raise MessageTooLargeError(
                     f"a message for {request.topic} has {largest:,} bytes, but max.message.size allows "
@@ -211,8 +242,9 @@ class SyncProducer:
                     self._led.pop(topic.name, None)
         if statuses.keys() != placed.keys():
             raise ProtocolError(
-                f"{self.endpoint} has answered for {len(statuses)} partitions, but {len(placed)} partitions "
-                "were in the request; the messages may have been stored"
+                f"{self.endpoint} has answered for {counted(len(statuses), 'partition')}, but "
+                f"{counted(len(placed), 'partition was', 'partitions were')} in the request; the messages "
+                "may have been stored"
             )
         return statuses
 
@@ -229,16 +261,30 @@ class SyncProducer:
                 if each.leader_id in ids
             ]
             if not led:
-                raise NoBrokersForPartitionError(
-                    f"{self.endpoint} leads no partition of topic {topic!r}, so it cannot store messages of "
-                    "the topic; send to another broker"
-                )
+                raise self._leads_nothing(topic, response)
             self._led[topic] = time.monotonic(), led
         return led
 
+    def _leads_nothing(self, topic: str, response: MetadataResponse) -> NoBrokersForPartitionError:
+        """Return the error to raise if the broker leads no partition of *topic*."""
+        ids = [broker.node_id for broker in response.brokers]
+        codes = [entry.error_code for entry in response.topics if entry.error_code]
+        if codes:
+            reason = str(broker_error(codes[0], f"cannot get the partitions of topic {topic!r}"))
+        elif self.endpoint.node_id >= 0 and self.endpoint.node_id not in ids:
+            known = ", ".join(map(str, ids)) or "none"
+            reason = f"the cluster has no broker of this id (brokers: {known}); correct the id"
+        else:
+            reason = "send to another broker"
+        return NoBrokersForPartitionError(
+            f"{self.endpoint} leads no partition of topic {topic!r}, so it cannot store messages of the "
+            f"topic: {reason}"
+        )
+
     def _own_ids(self, response: MetadataResponse) -> set[int]:
-        """Return the id of this broker, if it is known: from the configuration, or by the address that the
-        broker itself has advertised."""
+        """Return the id of this broker in a set: the configured id, or else the id of the broker in
+        *response* that has the same address or is the only one. Return an empty set if there is no such
+        broker."""
         if self.endpoint.node_id != _NO_ID:
             return {self.endpoint.node_id}
         named = {
@@ -249,5 +295,34 @@ class SyncProducer:
         return named or ({response.brokers[0].node_id} if len(response.brokers) == 1 else set())
 
 
+def _checked(request: object) -> ProducerRequest:
+    if not isinstance(request, ProducerRequest):
+        raise TypeError(f"multi_send takes a list of ProducerRequests, not of {type(request).__name__}")
+    topic, partition, messages, keys = request
+    argument_checks.text(topic, "topic")
+    argument_checks.whole(partition, "partition", ANY_PARTITION)
+    _check_sequence(messages, "messages")
+    if keys is None:
+        return request
+    _check_sequence(keys, "keys")
+    if len(keys) != len(messages):
+        raise ConfigurationError(
+            f"a ProducerRequest for topic {topic!r} has {len(messages)} messages, but {len(keys)} keys; pass "
+            "one key for each message, or None"
+        )
+    return request
+
+
+def _check_sequence(values: object, name: str) -> None:
+    if type(values) is list:
+        return
+    if not isinstance(values, Sequence) or isinstance(values, str | bytes | bytearray | memoryview):
+        raise TypeError(f"the {name} of a ProducerRequest are a list, not {type(values).__name__}")
+
+
 def _keys(request: ProducerRequest) -> Sequence[bytes | None]:
     return [None] * len(request.messages) if request.keys is None else request.keys
+
+
+def _as_list(items: Sequence[bytes | None]) -> list[bytes | None]:
+    return items if type(items) is list else list(items)

@@ -14,8 +14,8 @@ __all__ = ["Activity", "ActivityReader", "GroupActivity", "TopicActivity"]
 
 @dataclass(frozen=True, slots=True)
 class TopicActivity:
-    """The activity of one topic. ``end`` is the sum of the ends of its partitions. ``rate`` is the number of
-    offsets that were written per second since the last reading; None in the first reading."""
+    """The activity of one topic. ``end`` is the sum of the end offsets of its partitions. ``rate`` is the
+    number of offsets that were written per second since the last reading, or None in the first reading."""
 
     topic: str
     partitions: int
@@ -26,7 +26,7 @@ class TopicActivity:
 @dataclass(frozen=True, slots=True)
 class GroupActivity:
     """The activity of one group in one of its topics. ``rate`` is the number of offsets that were committed
-    per second since the last reading. ``growth`` is by how many offsets per second the lag has grown."""
+    per second since the last reading. ``growth`` is the growth of the lag, in offsets per second."""
 
     group: str
     state: str
@@ -48,8 +48,8 @@ class Activity:
 class ActivityReader:
     """Reads the activity of a cluster again and again, and compares each reading with the one before.
 
-    Without *topics*, all topics are read except internal ones. Without *groups*, all groups are read that
-    brokers coordinate.
+    Without *topics*, all topics are read except internal ones. Without *groups*, all groups that brokers
+    coordinate are read.
     """
 
     def __init__(self, admin: Admin, topics: Collection[str], groups: Collection[str]) -> None:
@@ -91,8 +91,8 @@ class ActivityReader:
         every = self._admin.groups(coordination="kafka")
         if elapsed is None and (missing := set(self._groups).difference(each.group_id for each in every)):
             raise KafkaError(
-                f"brokers coordinate no group {', '.join(sorted(missing))}; pyklient groups list shows all "
-                "groups"
+                f"no broker coordinates group {', '.join(sorted(missing))}; to see all groups, run: pyklient "
+                "groups list"
             )
         for listed in every:
             group = listed.group_id
@@ -119,7 +119,7 @@ class ActivityReader:
         return found
 
     def _offsets_of(self, group: str) -> dict[TopicPartition, int]:
-        """Return the committed offsets of *group*. A group that was deleted meanwhile has none."""
+        """Return the committed offsets of *group*, or an empty dict if the group was deleted meanwhile."""
         try:
             return {at: each.offset for at, each in self._admin.group_offsets(group).items()}
         except BrokerError as error:
@@ -129,7 +129,7 @@ class ActivityReader:
 
 
 def _rate(now: int, before: int | None, elapsed: float | None) -> float | None:
-    """Return the change per second; None without an earlier reading."""
+    """Return the change per second from *before* to *now*, or None if there is no earlier reading."""
     if before is None or not elapsed:
         return None
     return (now - before) / elapsed

@@ -20,10 +20,10 @@ from pyklient.cli.standard_streams import complain
 from pyklient.config import AdminConfig, ClientConfig, ConsumerConfig, ProducerConfig
 from pyklient.config.client_options import unknown_option
 from pyklient.config.dotted_names import typed, with_underscores
-from pyklient.config.option import check_option
+from pyklient.config.option_checks import check_option
 from pyklient.errors import ConfigurationError, KafkaError
 
-__all__ = ["ClusterOptions", "cluster_options"]
+__all__ = ["ClusterOptions", "cluster_options", "naming_our_timeout", "options_of_file"]
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
@@ -31,11 +31,11 @@ _Result = TypeVar("_Result")
 _SERVERS_VARIABLE = "PYKLIENT_BOOTSTRAP_SERVERS"
 _OTHERWISE = f"{_SERVERS_VARIABLE}; else localhost:9092"
 _TIMEOUTS = {"default_api_timeout_ms": 15_000, "max_block_ms": 15_000}
-"""The commands' default time-outs, in milliseconds. They are shorter than the clients', because a person
-waits."""
+"""The commands' default time-outs, in milliseconds. They are shorter than the time-outs of a client in a
+program, because a person waits for a command."""
 _NOBODY_THERE = {"bootstrap_refused_timeout_ms": 3_000}
-"""The time-out, in milliseconds, if nothing listens on the ports of the brokers. It applies unless the user
-sets another time-out. A broker that is starting opens its port within this time."""
+"""The time, in milliseconds, for which a command tries to connect if nothing listens on the ports of the
+brokers. The user can set another time-out. A broker that is starting opens its port within this time."""
 _LONGEST_TIMEOUT = 1_000_000
 _WAITING_OPTION = re.compile(
     f"({'|'.join(re.escape(each.waiting_option) for each in (ClientConfig, ProducerConfig))}"
@@ -51,12 +51,14 @@ _BYTES_STAY = "keys and values are bytes here"
 _OBJECTS = {
     "key_decoder": _BYTES_STAY,
     "key_encoder": _BYTES_STAY,
+    "offset_store": "write a Python program, which stores its results and positions in one transaction",
     "partitioner": "use --partition of produce",
     "ssl_context": "use ssl_truststore_location and the other ssl_ options",
     "value_decoder": _BYTES_STAY,
     "value_encoder": _BYTES_STAY,
 }
-"""The options that only a Python program can set, each with what to use instead on the command line."""
+"""The options that only a Python program can set. The value of each is a hint for users of the command
+line."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ class ClusterOptions:
 
     @property
     def where(self) -> str:
-        """The cluster, as it is shown to the user."""
+        """The text that names the cluster in the output of a command."""
         return self.servers or f"the brokers in ZooKeeper at {self.zookeeper}"
 
     def at(self, bootstrap_servers: str) -> "ClusterOptions":
@@ -110,7 +112,7 @@ class ClusterOptions:
         take precedence.
 
         Options that the client does not have are left out, because a command may use several clients, and
-        several commands may share a file.
+        several commands may share a ``--config`` file.
         """
         known = {item.name: item for item in fields(config)}
         texts = {name: text for name, text in (self.from_file | self.from_line).items() if name in known}
@@ -121,7 +123,8 @@ class ClusterOptions:
         return {name: value for name, value in self._timeouts().items() if name in known} | options | own
 
     def _timeouts(self) -> dict[str, int]:
-        """Return the default time-outs of the commands, or ``--timeout`` in milliseconds in their place."""
+        """Return the time-outs of the command: ``--timeout`` in milliseconds, or else the default
+        time-outs."""
         if self.timeout is not None:
             return dict.fromkeys(_TIMEOUTS, max(1, round(self.timeout * 1000)))
         if _TIMEOUTS.keys() & {*self.from_line, *self.from_file}:
@@ -169,17 +172,17 @@ def _with_timeout(command: Callable[..., _Result]) -> Callable[..., _Result]:
         except click.ClickException as error:
             if isinstance(error, click.UsageError):
                 raise
-            raise click.ClickException(_with_our_timeout(error.message)) from error
+            raise click.ClickException(naming_our_timeout(error.message)) from error
         except KafkaError as error:
             error.args = tuple(
-                _with_our_timeout(each) if isinstance(each, str) else each for each in error.args
+                naming_our_timeout(each) if isinstance(each, str) else each for each in error.args
             )
             raise
 
     return with_timeout
 
 
-def _with_our_timeout(message: str) -> str:
+def naming_our_timeout(message: str) -> str:
     """Return *message* with ``--timeout`` instead of the client's option that sets the time to wait."""
     return _WAITING_OPTION.sub("--timeout sets the time to wait", message)
 
@@ -231,7 +234,7 @@ def _with_connection(
                 line["zookeeper"] = zookeeper
             from_line = with_underscores(line)
             _reject_secrets(from_line)
-            from_file = _options_of(config_file) if config_file else {}
+            from_file = options_of_file(config_file) if config_file else {}
             _reject_objects(from_line | from_file)
             _check_options(from_line)
             for name in _without_effect(line, configs):
@@ -263,8 +266,8 @@ def _secrets(known: Iterable["Field[Any]"], given: Mapping[str, str]) -> dict[st
 
 
 def _first(named: Mapping[str, str | None]) -> str | None:
-    """Return the first value in *named* that is not None, or None. Raises UsageError if that value is an
-    empty address."""
+    """Return the first address in *named* that is not None. Return None if all of them are None. Raises
+    UsageError if the first address is empty."""
     for where, servers in named.items():
         if servers is not None:
             if not servers.strip(" ,"):
@@ -273,7 +276,7 @@ def _first(named: Mapping[str, str | None]) -> str | None:
     return None
 
 
-def _options_of(path: Path) -> dict[str, str]:
+def options_of_file(path: Path) -> dict[str, str]:
     """Return the options in the file at *path*. Raises ConfigurationError, which names the file, if an option
     is wrong."""
     properties = _read(path)

@@ -1,4 +1,5 @@
-"""Deletes several topics or groups with one command. A failure does not stop the others."""
+"""Deletes several topics or groups with one command. If one of them cannot be deleted, the others are deleted
+nevertheless."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,8 +15,8 @@ def delete_each(names: Sequence[str], delete: Callable[[str], None]) -> None:
     """Call *delete* with each of *names*, and print an error for each name that cannot be deleted.
 
     Raises click's Exit with code 1 if such an error was printed. If a failure does not depend on the name,
-    because the brokers cannot be reached for example, stops and raises a ClickException with the names that
-    were not tried.
+    for example because the brokers cannot be reached, this function stops and raises a ClickException that
+    lists the names that were not tried.
     """
     refused = False
     for number, name in enumerate(names, 1):

@@ -5,6 +5,7 @@ from typing import Any, TypeAlias
 
 from pyklient.admin import GroupDescription, PartitionLag, ZooKeeperGroupDescription
 from pyklient.cli.tables import print_table
+from pyklient.counted import counted
 from pyklient.registry.consumer_nodes import STATIC
 from pyklient.topic_partition import TopicPartition
 
@@ -57,7 +58,7 @@ def group_facts(group: GroupDescription, lags: Mapping[TopicPartition, Partition
 def print_group(facts: Facts) -> None:
     """Print the facts about a group that a broker coordinates."""
     print(
-        f"{facts['group']}: {facts['state']}, {_counted(facts['members'], 'member')}, "
+        f"{facts['group']}: {facts['state']}, {counted(len(facts['members']), 'member')}, "
         f"protocol {facts['protocol'] or 'none'}, coordinator {facts['coordinator']}, lag {facts['lag']:,}"
     )
     _print_lag_without_commit(facts)
@@ -107,7 +108,7 @@ def zookeeper_group_facts(group: ZooKeeperGroupDescription) -> Facts:
 def print_zookeeper_group(facts: Facts) -> None:
     """Print the facts about a group that is coordinated through ZooKeeper."""
     print(
-        f"{facts['group']}: {facts['state']}, {_counted(facts['members'], 'member')}, "
+        f"{facts['group']}: {facts['state']}, {counted(len(facts['members']), 'member')}, "
         f"coordinated through ZooKeeper, lag {facts['lag']:,}"
     )
     _print_lag_without_commit(facts)
@@ -128,14 +129,9 @@ def _print_lag_without_commit(facts: Facts) -> None:
     rows = [row for row in facts["partitions"] if row["lag"] is not None and row["committed"] is None]
     if rows:
         print(
-            f"The lag includes {facts['lag_without_commit']:,} in {_counted(rows, 'partition')} without a "
-            "committed offset, counted from the start of the log"
+            f"The lag includes {facts['lag_without_commit']:,} in {counted(len(rows), 'partition')} without "
+            "a committed offset, counted from the start of the log"
         )
-
-
-def _counted(items: Sequence[object], noun: str) -> str:
-    """Return the number of *items* with *noun*, which is singular, in the right form."""
-    return f"{len(items)} {noun}{'' if len(items) == 1 else 's'}"
 
 
 def _print_rows(rows: Sequence[Facts]) -> None:

@@ -1,5 +1,5 @@
-"""The installed versions, and the kernel in use. This module needs no package of the command line, such as
-click."""
+"""The installed versions, and the kernel in use. This module does not import click, so it also works without
+the packages that the command line needs."""
 
 import importlib.metadata
 import platform

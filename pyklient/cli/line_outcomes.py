@@ -15,10 +15,10 @@ _SHOWN: Final = 8
 
 
 class Delivered:
-    """Counts the lines that were stored and those that failed, by the outcomes of their deliveries.
+    """Counts the lines of an input that were stored, and the lines that failed, from their deliveries.
 
-    A Delivered keeps a limited number of deliveries that are not done. Before it keeps more, it waits for the
-    oldest of them.
+    It keeps a limited number of deliveries that are not done. If it has reached this number, it waits for the
+    oldest delivery before it adds another.
     """
 
     def __init__(self) -> None:
@@ -48,8 +48,8 @@ class Delivered:
             self._count(self._waiting[0], 0)
 
     def summary(self, problem: str | None = None) -> str:
-        """Return a sentence: *problem*, the first failure, how many lines are stored, and which lines
-        failed."""
+        """Return a sentence with *problem*, the first failure, the number of lines that are stored, and the
+        numbers of the lines that failed."""
         lines = {0: "no line is", 1: "1 line is"}.get(self.stored, f"{self.stored:,} lines are")
         parts = [problem] if problem else []
         if self.error is not None:

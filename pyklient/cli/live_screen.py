@@ -4,15 +4,17 @@ import itertools
 import sys
 import time
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any, Final, TypeVar
 
 import click
 
+from pyklient.cli.cluster_options import naming_our_timeout
 from pyklient.cli.parameter_checks import checked, seconds
 from pyklient.cli.standard_streams import complain
 from pyklient.errors import KafkaError
 
-__all__ = ["frame_options", "watch"]
+__all__ = ["frame_options", "local_time", "watch"]
 
 _T = TypeVar("_T")
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -38,6 +40,11 @@ def frame_options(command: _Command) -> _Command:
     return interval(frames(command))
 
 
+def local_time(seconds: float) -> str:
+    """Return *seconds*, a time since 1970, as the date and the time of day here, for the head of a frame."""
+    return datetime.fromtimestamp(seconds).astimezone().isoformat(sep=" ", timespec="seconds")
+
+
 def watch(read: Callable[[], _T], show: Callable[[_T], None], interval: float, frames: int | None) -> None:
     """Call *read* and *show* every *interval* seconds, *frames* times or without end.
 
@@ -52,7 +59,7 @@ def watch(read: Callable[[], _T], show: Callable[[_T], None], interval: float, f
         except KafkaError as error:
             if number == 1 or not error.retriable:
                 raise
-            complain(f"{error}; trying again")
+            complain(f"{naming_our_timeout(str(error))}; trying again")
         else:
             if redraws:
                 sys.stdout.write(_CLEAR)

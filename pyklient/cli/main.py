@@ -12,14 +12,18 @@ from typing import Final
 
 import click
 
+from pyklient.cli.commands.audit import audit
 from pyklient.cli.commands.broker import broker
 from pyklient.cli.commands.consume import consume
 from pyklient.cli.commands.groups import groups
 from pyklient.cli.commands.info import info
 from pyklient.cli.commands.load import load
+from pyklient.cli.commands.mirror import mirror
+from pyklient.cli.commands.offsets import offsets
 from pyklient.cli.commands.produce import produce
 from pyklient.cli.commands.top import top
 from pyklient.cli.commands.topics import topics
+from pyklient.cli.commands.translate_offsets import translate
 from pyklient.cli.demo import demo
 from pyklient.cli.signals import ended_by_signals
 from pyklient.cli.standard_streams import complain, reason, standard_streams
@@ -70,8 +74,11 @@ def pyklient(context: click.Context, verbose: int) -> None:
     logging.basicConfig(handlers=[handler], level=level)
 
 
-for command in (produce, consume, topics, groups, top, load, broker, demo, info):
+for command in (produce, consume, topics, groups, offsets, top, load, mirror, audit, broker, demo, info):
     pyklient.add_command(command)
+
+
+offsets.add_command(translate)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -101,7 +108,7 @@ def _code(action: Callable[[], object]) -> int:
     except (click.Abort, KeyboardInterrupt):
         return _INTERRUPTED
     except ConfigurationError as error:
-        _log.debug("the command or an option of it is wrong", exc_info=True)
+        _log.debug("the command failed, because an option or an argument is wrong", exc_info=True)
         complain(str(error))
         return _CALLED_WRONGLY
     except (KafkaError, OSError) as error:
@@ -128,8 +135,8 @@ def _path(error: click.UsageError) -> str:
 
 
 def _sentence(error: KafkaError | OSError) -> str:
-    """Return the message of *error*. For an error of the system, begin with the name of its file, if it has
-    one."""
+    """Return the message of *error*. If *error* is an OSError about a file, the name of the file comes
+    first."""
     if isinstance(error, KafkaError):
         return str(error) or type(error).__name__
     return f"{error.filename}: {reason(error)}" if error.filename else reason(error)

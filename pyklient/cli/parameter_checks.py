@@ -2,21 +2,29 @@
 
 import math
 import os
+import re
 from collections.abc import Callable
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Final
 
 import click
 
 from pyklient import argument_checks
 
-__all__ = ["checked", "seconds", "separator", "text", "topic_name"]
+__all__ = ["checked", "duration", "moment", "seconds", "separator", "text", "topic_name"]
+
+_DURATION: Final = re.compile(
+    r"P(?=.)(?:(?P<days>\d{1,6})D)?(?:T(?=.)(?:(?P<hours>\d{1,7})H)?(?:(?P<minutes>\d{1,9})M)?"
+    r"(?:(?P<seconds>\d{1,9}(?:\.\d{1,6})?)S)?)?",
+    re.ASCII,
+)
 
 
 def checked(check: Callable[[Any], object]) -> Callable[[click.Context, click.Parameter, Any], Any]:
     """Return a click callback that applies *check* to a parameter, or to each value of a repeated parameter.
 
-    The command gets what *check* returns. If *check* raises ValueError, the user gets its message as an error
-    in the command line.
+    The command gets the value that *check* returns. If *check* raises ValueError, the user sees the message
+    of this error, and the command does not run.
     """
 
     def callback(_context: click.Context, _parameter: click.Parameter, given: Any) -> Any:
@@ -46,7 +54,8 @@ def topic_name(given: str) -> str:
 
 
 def separator(given: str) -> bytes:
-    """Return the bytes that *given* has on the command line. Raises ValueError if *given* is empty."""
+    """Return the bytes of *given*, as the user typed them on the command line. Raises ValueError if *given*
+    is empty."""
     if not given:
         raise ValueError("the separator must not be empty")
     return os.fsencode(given)
@@ -57,3 +66,22 @@ def seconds(given: float) -> float:
     if math.isnan(given):
         raise ValueError("nan is not a number of seconds")
     return given
+
+
+def moment(given: str) -> datetime:
+    """Return the time that *given* names, in the time zone of this machine if *given* has none. Raises
+    ValueError if *given* is not a time in the format of ISO 8601."""
+    try:
+        found = datetime.fromisoformat(given)
+    except ValueError:
+        raise ValueError(f"{given!r} is not a time such as 2025-03-01T00:00:00+00:00") from None
+    return found.astimezone() if found.tzinfo is None else found
+
+
+def duration(given: str) -> timedelta:
+    """Return the length of time that *given* names. Raises ValueError if *given* is not a duration of days,
+    hours, minutes and seconds in the format of ISO 8601."""
+    found = _DURATION.fullmatch(given)
+    if found is None:
+        raise ValueError(f"{given!r} is not a duration such as P1D, PT2H or PT30M")
+    return timedelta(**{unit: float(count) for unit, count in found.groupdict().items() if count is not None})

@@ -145,7 +145,7 @@ def _bytes(value: Any) -> bytes | None:
         try:
             return base64.b64decode(value["base64"], validate=True)
         except (TypeError, binascii.Error) as error:
-            raise ValueError(f"the value of base64 cannot be decoded: {error}") from None
+            raise ValueError(f"a value given in base64 cannot be decoded: {error}") from None
     return _utf8(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 

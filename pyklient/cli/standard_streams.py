@@ -27,8 +27,8 @@ _BUFFER: Final = 65_536
 
 @contextlib.contextmanager
 def standard_streams() -> Iterator[None]:
-    """Replace ``sys.stdin``, ``sys.stdout`` and ``sys.stderr`` in the ``with`` block, unless they are
-    replaced already.
+    """Replace ``sys.stdin``, ``sys.stdout`` and ``sys.stderr`` in the ``with`` block by streams that also
+    work if the descriptor is closed or non-blocking. A stream that the program has replaced before stays.
 
     A failure to read or write raises ClickException with a message. If the reader of standard output has
     closed the pipe, click's Exit with code 141 is raised. Text for standard error that cannot be written is

@@ -14,7 +14,8 @@ CLASSES_IN_JAVA: Final = {
     "sticky": "StickyAssignor",
     "cooperative-sticky": "CooperativeStickyAssignor",
 }
-"""The assignors that ship with pyklient by their names, and the corresponding classes of Java's consumer."""
+"""The names of the assignors that ship with pyklient, and the class of Java's consumer that corresponds to
+each."""
 
 _IN_ZOOKEEPER: Final = ("range", "roundrobin")
 _BY_CLASS: Final = {
@@ -25,12 +26,13 @@ _BY_CLASS: Final = {
 def parse_strategy(
     strategy: str | Assignor | Sequence[str | Assignor], *, in_zookeeper: bool = False
 ) -> tuple[str | Assignor, ...]:
-    """Return the assignors that *strategy* names, in order of preference: names, and objects of the user.
+    """Return the assignors in *strategy*, in order of preference: each is a name, or the user's Assignor
+    object.
 
-    A text may have several names with commas between them, and names of Java's classes, as in a file for
-    Java's consumer. Raises ConfigurationError if a name is unknown or is given twice, or if an object is not
-    an Assignor. If *in_zookeeper*, exactly one assignor must be named, and it must not be an object of the
-    user.
+    A text may contain several names, separated by commas. The class names of Java's assignors are accepted
+    too, because files for Java's consumer contain them. Raises ConfigurationError if a name is unknown or is
+    given twice, or if an object is not an Assignor. If *in_zookeeper* is true, *strategy* must be exactly one
+    name.
     """
     listed: Sequence[object]
     if isinstance(strategy, str):
@@ -52,7 +54,7 @@ def parse_strategy(
                 f"partition_assignment_strategy={strategy!r}: {chosen!r} is not one of "
                 f"{', '.join(map(repr, known))}"
                 + (
-                    ", which are the assignors with coordination='zookeeper'"
+                    ", the only assignors that work with coordination='zookeeper'"
                     if in_zookeeper
                     else ", nor an object of a subclass of pyklient.Assignor"
                 )

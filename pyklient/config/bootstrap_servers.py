@@ -9,7 +9,8 @@ __all__ = ["DEFAULT_SERVERS", "is_default", "parse_bootstrap_servers"]
 
 
 class _Unsaid(str):
-    """A text used as a default value. ``is`` distinguishes it from an equal text that a caller passes."""
+    """The class of ``DEFAULT_SERVERS``. It distinguishes the default from an equal str that the caller
+    passes."""
 
 
 DEFAULT_SERVERS: Final[str] = _Unsaid("localhost:9092")
@@ -17,7 +18,7 @@ DEFAULT_SERVERS: Final[str] = _Unsaid("localhost:9092")
 
 
 def is_default(servers: str | Sequence[str]) -> bool:
-    """Return True if *servers* is the default object, so that no caller has given the option."""
+    """Return True if *servers* is the default object, which means that the caller has not set the option."""
     return isinstance(servers, _Unsaid)
 
 

@@ -1,7 +1,7 @@
 """The options that every client has. Each option is declared once, here.
 
 A client's options are one frozen dataclass. Their names are Kafka's own, with underscores; the description of
-an option that Kafka does not have ends in "(only in pyklient)". ``from_options({"client_id": "billing"})``
+an option that Kafka does not have ends in "(Only in pyklient.)". ``from_options({"client_id": "billing"})``
 checks names, types and ranges, and then the rules between options.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Final, Self
 
 from pyklient.config.bootstrap_servers import DEFAULT_SERVERS, is_default, parse_bootstrap_servers
-from pyklient.config.option import MIB, check_option, option
+from pyklient.config.option_checks import MIB, check_option, option
 from pyklient.config.unknown_options import advice, did_you_mean, nearest
 from pyklient.config.zookeeper_address import parse_zookeeper
 from pyklient.errors import ConfigurationError
@@ -28,7 +28,7 @@ _NEEDED: Final = {
     "zookeeper_ssl_keystore_location": "zookeeper_ssl_client_enable",
     "zookeeper_ssl_keystore_password": "zookeeper_ssl_keystore_location",
 }
-"""The options for ZooKeeper that need another option, and the option that each of them needs."""
+"""The options for ZooKeeper that have no effect without another option, each with that other option."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,123 +39,142 @@ class ClientConfig:
     """The name by which error messages refer to the client."""
 
     waiting_option: ClassVar[str] = "default_api_timeout_ms, or the timeout of the call,"
-    """The words by which error messages name the option that limits how long a call waits for a broker."""
+    """The part of an error message that names the option which limits how long a call waits for a broker."""
 
     bootstrap_servers: str | Sequence[str] = option(
         DEFAULT_SERVERS,
-        "addresses (host:port) of some brokers, as a list or separated by commas; the client finds the "
-        "other brokers through them",
+        "Addresses (host:port) of some brokers, as a list or separated by commas. The client finds the "
+        "other brokers through them.",
     )
     zookeeper: str | None = option(
         None,
-        "address of ZooKeeper (host:port[,host:port]/chroot), for clusters that use it; the client finds the "
-        "brokers there, and needs no bootstrap_servers (only in pyklient; Kafka's old clients call it "
-        "zookeeper.connect)",
+        "Addresses of ZooKeeper (host:port,host:port/chroot), for clusters that use it. The client finds "
+        "the brokers there, and needs no bootstrap_servers. (Only in pyklient. Kafka's old clients call "
+        "the option zookeeper.connect.)",
     )
-    client_id: str = option("pyklient", "name that the broker shows in its logs, quotas and metrics")
-    request_timeout_ms: int = option(30_000, "longest wait for one response from a broker", at_least=1)
+    client_id: str = option("pyklient", "The name that the broker shows in its logs, quotas and metrics.")
+    request_timeout_ms: int = option(30_000, "The longest wait for one response from a broker.", at_least=1)
     default_api_timeout_ms: int = option(
-        60_000, "longest time for a call that may need several requests", at_least=1
+        60_000, "The longest time for a call that may need several requests.", at_least=1
     )
     retry_backoff_ms: int = option(
-        100, "first pause before a retry; each further pause is twice as long, with jitter", at_least=0
+        100,
+        "The pause before the first retry. The pause before each further retry is twice as long, with "
+        "jitter.",
+        at_least=0,
     )
-    retry_backoff_max_ms: int = option(1_000, "longest pause before a retry", at_least=0)
+    retry_backoff_max_ms: int = option(1_000, "The longest pause before a retry.", at_least=0)
     reconnect_backoff_ms: int = option(
         50,
-        "first pause before a broken connection is opened again; each further pause is twice as long, "
-        "with jitter",
+        "The pause before the client opens a broken connection again. After each attempt that fails, the "
+        "pause is twice as long, with jitter.",
         at_least=0,
     )
     reconnect_backoff_max_ms: int = option(
-        1_000, "longest pause before a broken connection is opened again", at_least=0
+        1_000, "The longest pause before the client opens a broken connection again.", at_least=0
     )
     socket_connection_setup_timeout_ms: int = option(
-        10_000, "longest time to open a connection, including TLS and SASL", at_least=1
+        10_000, "The longest time to open a connection, including TLS and SASL.", at_least=1
     )
     bootstrap_refused_timeout_ms: int = option(
         -1,
-        "give up after this time if every bootstrap server refuses connections or has a host name that "
-        "does not exist, and none has answered yet; with -1, only the call's own time-out ends the wait "
-        "(only in pyklient)",
+        "A call raises an error after this time if all bootstrap servers refuse connections or their host "
+        "names do not exist. With -1, the call waits until its own time-out is over. (Only in pyklient.)",
         at_least=-1,
     )
     connections_max_idle_ms: int = option(
-        540_000, "close a connection that was not used for this long", at_least=1
+        540_000, "The client closes a connection that it has not used for this time.", at_least=1
     )
     metadata_max_age_ms: int = option(
-        300_000, "ask for the metadata of the cluster again after this time", at_least=1
+        300_000, "The client asks for the metadata of the cluster again after this time.", at_least=1
     )
     send_buffer_bytes: int = option(
-        -1, "size of the socket's send buffer; -1 uses the system's default", at_least=-1
+        -1, "The size of the socket's send buffer. -1 means the system's default.", at_least=-1
     )
     receive_buffer_bytes: int = option(
-        -1, "size of the socket's receive buffer; -1 uses the system's default", at_least=-1
+        -1, "The size of the socket's receive buffer. -1 means the system's default.", at_least=-1
     )
     receive_message_max_bytes: int = option(
         100 * MIB,
-        "largest response that the client accepts; a larger one closes the connection (only in pyklient)",
+        "The largest response that the client accepts. If a response is larger, the client closes the "
+        "connection. (Only in pyklient.)",
         at_least=1024,
     )
     security_protocol: str = option(
         "PLAINTEXT",
-        "protocol that secures the connections",
+        "Whether connections use TLS (SSL), a login (SASL_PLAINTEXT), both (SASL_SSL) or neither "
+        "(PLAINTEXT).",
         choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
     )
     sasl_mechanism: str = option(
-        "PLAIN", "mechanism of the SASL login", choices=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+        "PLAIN", "The mechanism of the SASL login.", choices=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
     )
     sasl_username: str | None = option(
-        None, "SASL user name (only in pyklient; Kafka puts it into sasl.jaas.config)"
+        None, "The user name of the SASL login. (Only in pyklient. In Kafka, it is part of sasl.jaas.config.)"
     )
     sasl_password: str | None = option(
-        None, "SASL password (only in pyklient; Kafka puts it into sasl.jaas.config)", secret=True
+        None,
+        "The password of the SASL login. (Only in pyklient. In Kafka, it is part of sasl.jaas.config.)",
+        secret=True,
     )
     zookeeper_session_timeout_ms: int = option(
         6_000,
-        "ZooKeeper ends the session of a client that shows no sign of life for this long",
+        "ZooKeeper ends the session of a client from which it has heard nothing for this time.",
         at_least=1,
     )
     zookeeper_connection_timeout_ms: int = option(
-        6_000, "longest wait for a connection to ZooKeeper, within the time of the call", at_least=1
+        6_000,
+        "The longest wait for a connection to ZooKeeper. The wait also ends when the call's own time-out "
+        "is over.",
+        at_least=1,
     )
     zookeeper_username: str | None = option(
-        None, "user name for ZooKeeper's authentication scheme digest (only in pyklient)"
+        None, "The user name for ZooKeeper's authentication scheme digest. (Only in pyklient.)"
     )
     zookeeper_password: str | None = option(
-        None, "password for ZooKeeper's authentication scheme digest (only in pyklient)", secret=True
+        None, "The password for ZooKeeper's authentication scheme digest. (Only in pyklient.)", secret=True
     )
     zookeeper_set_acl: bool = option(
-        False, "allow only zookeeper_username to change the nodes that the client creates in ZooKeeper"
+        False, "With True, only zookeeper_username may change the nodes that the client creates in ZooKeeper."
     )
-    zookeeper_ssl_client_enable: bool = option(False, "use TLS for the connection to ZooKeeper")
+    zookeeper_ssl_client_enable: bool = option(
+        False, "With True, the client uses TLS for the connection to ZooKeeper."
+    )
     zookeeper_ssl_truststore_location: str | None = option(
         None,
-        "PEM file with the certificate authorities that are trusted for ZooKeeper; without it, those of the "
-        "system are trusted",
+        "A PEM file with the certificate authorities that the client trusts for ZooKeeper. By default, it "
+        "trusts those of the system.",
     )
     zookeeper_ssl_keystore_location: str | None = option(
-        None, "PEM file with this client's certificate chain and key for ZooKeeper"
+        None, "A PEM file with the certificate chain and the key that the client uses for ZooKeeper."
     )
     zookeeper_ssl_keystore_password: str | None = option(
-        None, "password of the key in zookeeper_ssl_keystore_location", secret=True
+        None, "The password of the key in zookeeper_ssl_keystore_location.", secret=True
     )
     zookeeper_ssl_endpoint_identification_algorithm: str = option(
         "https",
-        "https checks that ZooKeeper's certificate names the host; an empty text turns the check off",
+        "With https, the client checks that ZooKeeper's certificate is for ZooKeeper's host name. With an "
+        "empty text, it does not check this.",
         choices=("https", ""),
     )
     ssl_context: ssl.SSLContext | None = option(
-        None, "a complete TLS context, instead of the other ssl_ options (only in pyklient)"
+        None, "A complete TLS context, which replaces the other ssl_ options. (Only in pyklient.)"
     )
     ssl_truststore_location: str | None = option(
-        None, "PEM file with the trusted certificate authorities; without it, those of the system are trusted"
+        None,
+        "A PEM file with the certificate authorities that the client trusts. By default, it trusts those "
+        "of the system.",
     )
-    ssl_keystore_location: str | None = option(None, "PEM file with this client's certificate chain and key")
-    ssl_key_password: str | None = option(None, "password of the key in ssl_keystore_location", secret=True)
+    ssl_keystore_location: str | None = option(
+        None, "A PEM file with the certificate chain and the key of the client."
+    )
+    ssl_key_password: str | None = option(
+        None, "The password of the key in ssl_keystore_location.", secret=True
+    )
     ssl_endpoint_identification_algorithm: str = option(
         "https",
-        "https checks that the certificate names the host; an empty text turns the check off",
+        "With https, the client checks that the certificate of a broker is for the broker's host name. "
+        "With an empty text, it does not check this.",
         choices=("https", ""),
     )
 
@@ -178,16 +197,16 @@ class ClientConfig:
 
     @property
     def cluster(self) -> str | Sequence[str]:
-        """The value of the option that names the cluster: of ``bootstrap_servers``, or else of
-        ``zookeeper``."""
+        """The text that names the cluster: the value of ``zookeeper`` if only this option is set, otherwise
+        that of ``bootstrap_servers``."""
         if self.zookeeper is not None and is_default(self.bootstrap_servers):
             return self.zookeeper
         return self.bootstrap_servers
 
     @property
     def bootstrap(self) -> tuple[tuple[str, int], ...]:
-        """The value of ``bootstrap_servers`` as pairs of host and port; no pair if ZooKeeper alone knows the
-        brokers."""
+        """The value of ``bootstrap_servers`` as pairs of host and port. Empty if the client finds the brokers
+        in ZooKeeper only."""
         if self.cluster is self.zookeeper:
             return ()
         return parse_bootstrap_servers(self.bootstrap_servers)

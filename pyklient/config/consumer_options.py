@@ -1,7 +1,7 @@
 """The options of ConsumerConnector and of read(). Each option is declared once, here."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -9,8 +9,10 @@ from pyklient.assignor import Assignor
 from pyklient.config.assignment_strategy import parse_strategy
 from pyklient.config.client_options import ClientConfig
 from pyklient.config.offset_reset import duration_of
-from pyklient.config.option import MIB, option
+from pyklient.config.option_checks import MIB, option
+from pyklient.corrupt_records import CorruptHandler, CorruptRecords
 from pyklient.errors import ConfigurationError
+from pyklient.offset_stores.offset_store import OffsetStore
 
 __all__ = ["NOT_READ", "ConsumerConfig"]
 
@@ -26,6 +28,7 @@ NOT_READ: Final = frozenset(
         "exclude_internal_topics",
         "group_id",
         "group_instance_id",
+        "offset_store",
         "offsets_channel_backoff_ms",
         "offsets_channel_socket_timeout_ms",
         "offsets_commit_max_retries",
@@ -51,158 +54,176 @@ class ConsumerConfig(ClientConfig):
 
     group_id: str | None = option(
         None,
-        "name of the consumer group, whose members share the partitions of the topics; without a group, "
-        "all partitions are read and nothing is committed",
+        "The name of the consumer group, whose members share the partitions of the topics. Without a "
+        "group, the connector reads all partitions and commits nothing.",
     )
     group_instance_id: str | None = option(
         None,
-        "name of the member that stays the same across restarts, so that a quick restart causes no "
-        "rebalance (KIP-345)",
+        "A name for this member, which stays the same when its program restarts. A quick restart then "
+        "causes no rebalance (KIP-345).",
     )
     partition_assignment_strategy: str | Assignor | Sequence[str | Assignor] = option(
         "range",
-        "assignor by which the group assigns partitions to its members, or a list of assignors in order of "
-        "preference: range, roundrobin, sticky, cooperative-sticky, or an object of a subclass of "
-        "pyklient.Assignor; the group uses an assignor that all members have. Groups that ZooKeeper "
-        "coordinates have range and roundrobin only",
+        "The assignor by which the group assigns partitions to its members: range, roundrobin, sticky, "
+        "cooperative-sticky, or an object of a subclass of pyklient.Assignor. A list names several "
+        "assignors in the order of preference, and the group uses one that all members have. Groups that "
+        "ZooKeeper coordinates have only range and roundrobin.",
     )
     client_rack: str | None = option(
         None,
-        "rack of this client: the assignors range, sticky and cooperative-sticky prefer partitions that have "
-        "a replica in this rack (KIP-881); messages are still fetched from the leaders",
+        "The rack of this client. All assignors but roundrobin prefer partitions that have a replica in "
+        "this rack (KIP-881). Messages are still fetched from the leaders.",
     )
     coordination: str = option(
         "kafka",
-        "kafka: a broker coordinates the group, as in all clients since Kafka 0.9; zookeeper: the members "
-        "coordinate themselves through ZooKeeper, as the Scala consumer does (only in pyklient)",
+        "With kafka, a broker coordinates the group, as since Kafka 0.9. With zookeeper, the members "
+        "coordinate themselves through ZooKeeper, as Kafka's Scala consumer does. (Only in pyklient.)",
         choices=("kafka", "zookeeper"),
+    )
+    offset_store: OffsetStore | None = option(
+        None,
+        "The database in which the program saves the positions of the group, in the transactions that store "
+        "its results: a SQLiteOffsetStore, a PostgresOffsetStore or another OffsetStore. Nothing is then "
+        "committed to Kafka, also not automatically. (Only in pyklient.)",
     )
     offsets_storage: str | None = option(
         None,
-        "where the group commits its offsets: kafka or zookeeper; by default, the same as coordination",
+        "Where the group commits its offsets: kafka or zookeeper. By default, it has the value of "
+        "coordination.",
         choices=("kafka", "zookeeper", None),
     )
     offsets_retention_ms: int | None = option(
         None,
-        "how long Kafka keeps the offsets that the group commits, from each commit on; by default as long as "
-        "offsets.retention.minutes of the brokers says (needs Kafka 0.9 or later; only in pyklient)",
+        "How long Kafka keeps an offset after the group has committed it. By default, "
+        "offsets.retention.minutes of the brokers decides. It needs Kafka 0.9 or later. (Only in "
+        "pyklient.)",
         at_least=1,
     )
     offsets_commit_max_retries: int | None = option(
         None,
-        "largest number of retries when offsets are committed to Kafka; by default, only the time-out of the "
-        "commit is a limit",
+        "The largest number of retries of a commit to Kafka. By default, a commit is retried until its "
+        "time-out is over.",
         at_least=0,
     )
     offsets_channel_backoff_ms: int | None = option(
         None,
-        "pause before offsets are committed to Kafka again; by default, that of retry_backoff_ms",
+        "The pause before a failed commit to Kafka is tried again. By default, retry_backoff_ms decides.",
         at_least=0,
     )
     offsets_channel_socket_timeout_ms: int | None = option(
         None,
-        "longest wait for the response when offsets are committed to Kafka; by default request_timeout_ms",
+        "The longest wait for the response to a commit to Kafka. By default, it is request_timeout_ms.",
         at_least=1,
     )
     dual_commit_enabled: bool | None = option(
         None,
-        "commit offsets to both Kafka and ZooKeeper, and resume at the larger one; by default on if "
-        "coordination is zookeeper and offsets_storage is kafka",
+        "With True, the member commits offsets to both Kafka and ZooKeeper, and begins at the larger of "
+        "the two committed offsets. The default is True if coordination is zookeeper and offsets_storage "
+        "is kafka, and False otherwise.",
     )
     rebalance_max_retries: int = option(
         4,
-        "largest number of attempts to divide the partitions of a group that ZooKeeper coordinates; if all "
-        "fail, the connector raises an error",
+        "The largest number of attempts in a rebalance of a group that ZooKeeper coordinates. If all "
+        "attempts of a new member fail, the connector raises an error.",
         at_least=1,
     )
     rebalance_backoff_ms: int = option(
         2_000,
-        "pause between two attempts to divide the partitions of a group that ZooKeeper coordinates. All "
-        "attempts together should last longer than zookeeper_session_timeout_ms, because ZooKeeper frees the "
-        "partitions of a member that was killed only after that time",
+        "The pause between two attempts in a rebalance of a group that ZooKeeper coordinates. All "
+        "attempts together should last longer than zookeeper_session_timeout_ms, because for so long "
+        "nobody else can own the partitions of a killed member.",
         at_least=0,
     )
     consumer_id: str | None = option(
         None,
-        "last part of the member's id in a group that ZooKeeper coordinates; by default host, time and a "
-        "random number",
+        "The last part of the member's id in a group that ZooKeeper coordinates. By default, it consists "
+        "of the host's name, the time and a random number.",
     )
     exclude_internal_topics: bool = option(
-        True, "leave out topics such as __consumer_offsets when topics are chosen by a filter"
+        True, "With True, a filter for topics leaves out Kafka's internal topics, such as __consumer_offsets."
     )
     session_timeout_ms: int = option(
-        45_000, "the group removes a member that sends no heartbeat for this long", at_least=1
+        45_000, "The group removes a member that sends no heartbeat for this time.", at_least=1
     )
-    heartbeat_interval_ms: int = option(3_000, "time between two heartbeats", at_least=1)
+    heartbeat_interval_ms: int = option(3_000, "The time between two heartbeats.", at_least=1)
     rebalance_timeout_ms: int = option(
         60_000,
-        "longest time that a rebalance waits for all members to join (only in pyklient; Kafka uses "
-        "max.poll.interval.ms)",
+        "The longest time for which a rebalance waits until all members have joined. (Only in pyklient. "
+        "Kafka uses max.poll.interval.ms.)",
         at_least=1,
     )
     max_poll_interval_ms: int = option(
         300_000,
-        "a member leaves the group if its loop does not ask for the next message for this long, although a "
-        "message is waiting",
+        "A member leaves the group if a message has waited for this time and the loop has not asked for it.",
         at_least=1,
     )
     auto_offset_reset: str = option(
         "latest",
-        "where a partition without a committed offset begins: at the oldest message (earliest), at messages "
-        "that arrive from now on (latest), at messages that are at most this old (by_duration:PT1H, in the "
-        "format of ISO 8601), or nowhere, with an error (none)",
+        "Where the consumer begins to read a partition that has no committed offset: at the oldest "
+        "message (earliest), after the newest message (latest), or at messages that are at most this old "
+        "(by_duration:PT1H, in the format of ISO 8601). With none, it raises an error.",
         choices=("earliest", "latest", "none"),
         also=("by_duration:PT1H", duration_of),
     )
     enable_auto_commit: bool = option(
-        True, "commit the messages that the loop has finished, every auto_commit_interval_ms and on close"
+        True,
+        "With True, the connector commits the messages that the loop has finished, every "
+        "auto_commit_interval_ms and when it closes.",
     )
-    auto_commit_interval_ms: int = option(5_000, "time between two automatic commits", at_least=1)
+    auto_commit_interval_ms: int = option(5_000, "The time between two automatic commits.", at_least=1)
     isolation_level: str = option(
         "read_uncommitted",
-        "read_committed leaves out records of aborted and open transactions",
+        "With read_committed, the consumer leaves out records of aborted and open transactions.",
         choices=("read_uncommitted", "read_committed"),
     )
     fetch_min_bytes: int = option(
         1,
-        "the broker waits until a fetch response has this many bytes, but not longer than fetch_max_wait_ms",
+        "The broker waits until a fetch response has this many bytes, but not longer than fetch_max_wait_ms.",
         at_least=0,
     )
-    fetch_max_wait_ms: int = option(500, "longest time that the broker waits for fetch_min_bytes", at_least=0)
-    fetch_max_bytes: int = option(50 * MIB, "largest number of bytes in one fetch response", at_least=0)
+    fetch_max_wait_ms: int = option(
+        500, "The longest time for which the broker waits for fetch_min_bytes.", at_least=0
+    )
+    fetch_max_bytes: int = option(50 * MIB, "The largest number of bytes in one fetch response.", at_least=0)
     max_partition_fetch_bytes: int = option(
-        4 * MIB, "largest number of bytes of one partition in a fetch response", at_least=0
+        4 * MIB, "The largest number of bytes of one partition in a fetch response.", at_least=0
     )
     prefetch_max_bytes: int = option(
         64 * MIB,
-        "largest number of bytes that are fetched and not yet read, over all partitions; fetching pauses "
-        "at this limit (only in pyklient)",
+        "The largest number of bytes that the consumer has fetched and the loops have not read, over all "
+        "partitions. At this limit, the consumer stops fetching. (Only in pyklient.)",
         at_least=1,
         at_most=2**62,
     )
     queued_max_message_chunks: int | None = option(
         None,
-        "largest number of chunks in the queue of each stream; fetching for a stream pauses when it has that "
-        "many. As in Kafka's old consumer, a chunk is the data of one partition in one fetch response. By "
-        "default, only prefetch_max_bytes is a limit",
+        "The consumer stops fetching for a stream when this many chunks wait to be read. A chunk here is "
+        "the data of one partition in one fetch response. By default, only prefetch_max_bytes is a limit.",
         at_least=1,
     )
-    check_crcs: bool = option(True, "verify the checksum of each fetched batch")
+    check_crcs: bool = option(True, "With True, the consumer verifies the checksum of each batch.")
     shallowiterator_enable: bool = option(
         False,
-        "hand out each compressed batch as one message, and decompress nothing. The value of the message is "
-        "the compressed records; its offset is that of the last record; its header compression.codec names "
-        "the codec (as in Kafka 0.7, for mirrors)",
+        "With True, the consumer does not decompress. It hands out each compressed batch as one message, "
+        "whose value is the compressed records and whose offset is that of the last record. The header "
+        "compression.codec of the message names the codec. Kafka 0.7 used this to copy topics.",
     )
     max_decompressed_bytes: int = option(
         128 * MIB,
-        "largest size to which a compressed batch may decompress; iteration raises an error at a larger "
-        "batch (only in pyklient)",
+        "The largest size in bytes of a batch after it was decompressed. on_corrupt decides what happens "
+        "with a larger batch. (Only in pyklient.)",
         at_least=1,
+    )
+    on_corrupt: str | Callable[[CorruptRecords], object] = option(
+        "raise",
+        "What happens with a batch that cannot be read. With raise, the loop raises an error. With skip, "
+        "the batch is logged, counted and skipped. A function is called with a CorruptRecords before the "
+        "batch is skipped, and may raise an exception instead. (Only in pyklient.)",
     )
     consumer_timeout_ms: int = option(
         -1,
-        "iteration raises ConsumerTimeout after this time without a message; -1 waits forever",
+        "The loop over a stream raises ConsumerTimeout if it has got no message for this time. -1 means "
+        "that it waits for ever.",
         at_least=-1,
     )
 
@@ -222,8 +243,8 @@ class ConsumerConfig(ClientConfig):
             )
         if self.shallowiterator_enable and self.isolation_level != "read_uncommitted":
             raise ConfigurationError(
-                "shallowiterator_enable=True reads compressed batches as they are, also those of aborted "
-                "transactions, so it needs isolation_level=read_uncommitted; remove one of the two options"
+                "shallowiterator_enable=True hands out compressed batches without decompressing them, even "
+                "those of aborted transactions; set isolation_level=read_uncommitted, or remove this option"
             )
         if self.group_id is not None and not self.group_id:
             raise ConfigurationError("group_id is empty; give the group a name")
@@ -231,14 +252,33 @@ class ConsumerConfig(ClientConfig):
             raise ConfigurationError(
                 "group_instance_id is empty; give each member a name of its own, or leave the option out"
             )
+        if not callable(self.on_corrupt) and self.on_corrupt not in ("raise", "skip"):
+            raise ConfigurationError(
+                f"on_corrupt={self.on_corrupt!r} must be 'raise', 'skip' or a function with one argument, a "
+                "CorruptRecords"
+            )
         parse_strategy(self.partition_assignment_strategy, in_zookeeper=self.coordination == "zookeeper")
         self._validate_coordination()
         self._validate_retention()
+        _check_offset_store(self)
 
     @property
     def offset_storage(self) -> str:
         """The value of the option ``offsets_storage``. By default it is the value of ``coordination``."""
         return self.offsets_storage or self.coordination
+
+    @property
+    def commits_automatically(self) -> bool:
+        """True if the consumer commits offsets without being asked: it has a group, and no offset store."""
+        return self.enable_auto_commit and self.group_id is not None and self.offset_store is None
+
+    @property
+    def corrupt_handler(self) -> CorruptHandler | None:
+        """The function to call before a batch that cannot be read is skipped. None if such a batch is not
+        skipped, and the loop over the stream raises an error."""
+        if callable(self.on_corrupt):
+            return self.on_corrupt
+        return None if self.on_corrupt == "raise" else _skip
 
     @property
     def dual_commit(self) -> bool:
@@ -292,3 +332,30 @@ class ConsumerConfig(ClientConfig):
                         f"{name}={text!r} cannot be used with ZooKeeper, where it is part of a path; use "
                         "letters, digits, '.', '_' and '-' of ASCII, and not '.' or '..' alone"
                     )
+
+
+def _skip(corrupt: CorruptRecords) -> None:
+    """Do nothing, so that the consumer skips the batch that *corrupt* describes."""
+
+
+def _check_offset_store(config: ConsumerConfig) -> None:
+    """Raise ConfigurationError if the offset store in *config* cannot be used with the other options."""
+    if config.offset_store is None:
+        return
+    if not all(callable(getattr(config.offset_store, name, None)) for name in ("acquire", "save")):
+        # The value itself may be text with a password, such as a URL.
+        raise ConfigurationError(
+            f"offset_store is a {type(config.offset_store).__name__}, but must be an object with the methods "
+            "acquire and save, such as a SQLiteOffsetStore"
+        )
+    if config.group_id is None:
+        raise ConfigurationError(
+            "offset_store needs group_id, the name under which the positions are stored; give the group "
+            "a name"
+        )
+    for name in ("offsets_storage", "dual_commit_enabled", "offsets_retention_ms"):
+        if getattr(config, name):
+            raise ConfigurationError(
+                f"offset_store and {name}={getattr(config, name)!r} contradict each other, because nothing "
+                f"is committed if there is an offset store; remove {name}"
+            )

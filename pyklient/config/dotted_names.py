@@ -68,8 +68,9 @@ def by_option_name(
 ) -> dict[str, Any]:
     """Return the arguments of a client as options for ``config.from_options``.
 
-    The names in *options* have underscores, or dots, as in ``from_properties``. Raises ConfigurationError if
-    an option is given under both names, or for a property that ``from_properties`` rejects.
+    The names in *options* are those of pyklient (with underscores) or of Kafka (with dots), as in
+    ``from_properties``. Raises ConfigurationError if an option is given under both names, or for a property
+    that ``from_properties`` rejects.
     """
     given = {name: value for name, value in options.items() if "." not in name}
     if bootstrap_servers is not DEFAULT_SERVERS:
@@ -122,8 +123,8 @@ def with_underscores(properties: Mapping[str, _Value]) -> dict[str, _Value | str
 
 
 def unknown_properties(names: Iterable[str]) -> list[str]:
-    """Return the dotted *names* that are unknown: no client of pyklient or Java has them, and ``advice`` says
-    nothing about them."""
+    """Return those of the dotted *names* that are unknown: neither pyklient nor Java's clients have such a
+    property, and ``advice`` knows no replacement."""
     elsewhere = {"sasl.jaas.config", *_STORE_TYPES, *_IDLE}
     plain = {name: name.replace(".", "_") for name in names if name not in elsewhere}
     return [name for name, option in plain.items() if option not in _OF_SOME_CLIENT and not advice(option)]
@@ -142,8 +143,8 @@ def _from_jaas(text: str) -> dict[str, str]:
     }
     if found.keys() != {"username", "password"}:
         raise ConfigurationError(
-            "sasl.jaas.config has no user and password of PLAIN or SCRAM (its text is not shown here); write "
-            """it as '…LoginModule required username="…" password="…";'"""
+            "sasl.jaas.config has no user and password for PLAIN or SCRAM (this message hides its text, "
+            """which may hold a password); write it as '…LoginModule required username="…" password="…";'"""
         )
     return {f"sasl_{name}": value for name, value in found.items()}
 
@@ -151,6 +152,6 @@ def _from_jaas(text: str) -> dict[str, str]:
 def _reject_java_store(name: str, text: str) -> None:
     if text.upper() != "PEM":
         raise ConfigurationError(
-            f"{name}={text} is not supported; only PEM files are. Convert a Java key store with keytool "
-            f"-exportcert -rfc, and a private key with openssl pkcs12, and set {name}=PEM"
+            f"{name}={text} is not supported; only PEM files are supported. Convert a Java key store with "
+            f"keytool -exportcert -rfc, and a private key with openssl pkcs12, and set {name}=PEM"
         )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from pyklient.config.client_options import ClientConfig
-from pyklient.config.option import INT32_MAX, MIB, option
+from pyklient.config.option_checks import INT32_MAX, MIB, option
 from pyklient.errors import ConfigurationError
 from pyklient.serialization import Encoder
 
@@ -27,70 +27,77 @@ class ProducerConfig(ClientConfig):
 
     acks: int | str = option(
         "all",
-        "brokers that must store a record before it counts as delivered: all in-sync replicas (all), "
-        "only the leader (1), or none (0)",
+        "The brokers that must store a record before the producer reports it as stored: all in-sync "
+        "replicas (all or -1), only the leader (1), or none (0).",
         choices=("all", -1, "-1", 0, "0", 1, "1"),
     )
     enable_idempotence: bool | None = option(
         None,
-        "prevent retries from duplicating or reordering records; if this option is not set, "
-        "idempotence is on if acks is all and the broker supports it; retries=0 or "
-        "max_in_flight_requests_per_connection above 5 then turns it off, with a warning",
+        "With True, retries neither duplicate nor reorder records. By default, the producer does this if "
+        "acks is all and the broker supports it. It does not do this if retries is 0 or "
+        "max_in_flight_requests_per_connection is above 5, and then logs a warning.",
     )
-    linger_ms: int = option(5, "time that a batch waits for more records", at_least=0)
+    linger_ms: int = option(5, "The time for which a batch waits for more records.", at_least=0)
     batch_size: int = option(
         1_000_000,
-        "size in bytes up to which records are added to a batch; a larger record is a batch of its own",
+        "The largest size in bytes of a batch with several records. A larger record is a batch of its own.",
         at_least=0,
     )
     buffer_memory: int = option(
         32 * MIB,
-        "memory in bytes for unconfirmed records and their batches; send() blocks while it is used up",
+        "The memory in bytes for records that are not confirmed yet. While it is full, send() waits.",
         at_least=1,
         at_most=2**62,
     )
     max_block_ms: int = option(
-        60_000, "longest time that send() blocks, for memory or metadata", at_least=0, at_most=2**62
+        60_000,
+        "The longest time for which send() waits for memory or for metadata.",
+        at_least=0,
+        at_most=2**62,
     )
     metadata_max_idle_ms: int = option(
-        300_000, "forget a topic to which nothing was sent for this long", at_least=1
+        300_000,
+        "The producer forgets the metadata of a topic to which it has sent nothing for this time.",
+        at_least=1,
     )
     max_request_size: int = option(
         1_048_576,
-        "largest size in bytes of a record, and of a batch; send() refuses a larger record",
+        "The largest size in bytes of a record, and of a batch. send() raises an error for a larger record.",
         at_least=1,
     )
     produce_max_bytes: int = option(
         4 * MIB,
-        "largest size of a produce request in bytes; it contains the batches of as many partitions as fit, "
-        "and at least one batch (only in pyklient)",
+        "The largest size in bytes of a produce request, which contains the batches of several "
+        "partitions. A request always contains at least one batch. (Only in pyklient.)",
         at_least=1,
     )
     compression_type: str | None = option(
-        "none", "compression of the batches", choices=("none", None, "gzip", "snappy", "lz4", "zstd")
+        "none", "The compression of the batches.", choices=("none", None, "gzip", "snappy", "lz4", "zstd")
     )
     delivery_timeout_ms: int = option(
-        120_000, "a record fails if it is not confirmed within this time", at_least=0
+        120_000, "A record fails if it is not confirmed within this time.", at_least=0
     )
     retries: int = option(
         INT32_MAX,
-        "largest number of retries after retriable failures, within delivery_timeout_ms",
+        "The largest number of retries after a temporary failure. delivery_timeout_ms limits them too.",
         at_least=0,
     )
     max_in_flight_requests_per_connection: int = option(
         5,
-        "largest number of produce requests in flight to one broker; also the largest number of batches in "
-        "flight to one partition",
+        "The largest number of produce requests in flight to one broker, and of batches in flight to one "
+        "partition.",
         at_least=1,
     )
     partitioner: Callable[[str, bytes | None, int], int] | HasPartition | None = option(
         None,
-        "function (topic, key, partition_count) -> int. By default, murmur2 of the key decides, as in Java's "
-        "client. Records without a key go to one partition until its batch is sent, and then to another "
-        "(only in pyklient)",
+        "A function (topic, key, partition_count) that returns the number of a partition. By default, the "
+        "murmur2 hash of the key decides, as in Java's client. Records without a key go to one partition "
+        "until its batch is sent, and then to another. (Only in pyklient.)",
     )
-    key_encoder: Encoder | None = option(None, "function that turns keys into bytes (only in pyklient)")
-    value_encoder: Encoder | None = option(None, "function that turns values into bytes (only in pyklient)")
+    key_encoder: Encoder | None = option(None, "A function that turns keys into bytes. (Only in pyklient.)")
+    value_encoder: Encoder | None = option(
+        None, "A function that turns values into bytes. (Only in pyklient.)"
+    )
 
     def validate(self) -> None:
         """Raise ConfigurationError if two options of the producer contradict each other (for idempotence:
@@ -125,15 +132,17 @@ class ProducerConfig(ClientConfig):
 
     @property
     def wants_idempotence(self) -> bool:
-        """True if the producer is to be idempotent when the broker supports it."""
+        """True if the producer should be idempotent, provided that the broker supports it."""
         if self.enable_idempotence is not None:
             return self.enable_idempotence
         return self.acks_wire == -1 and self.loses_idempotence is None
 
     @property
     def loses_idempotence(self) -> str | None:
-        """The option, as ``name=value``, that turns off idempotence although it is on by default; None if
-        there is no such option."""
+        """The option, as ``name=value``, because of which the producer is not idempotent by default.
+
+        None if ``enable_idempotence`` is set, if ``acks`` is not all, or if no option prevents idempotence.
+        """
         if self.enable_idempotence is not None or self.acks_wire != -1:
             return None
         if self.retries == 0:

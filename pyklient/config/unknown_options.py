@@ -10,6 +10,7 @@ _ALIKE: Final = 0.75
 """The smallest similarity at which a known name is suggested for an unknown one. With a smaller value, the
 suggestion would be an option that only has the same ending, such as ``_timeout_ms``."""
 
+_CLASSIC: Final = " (or choose a profile of from_properties, such as profile='0.8')"
 _ELSEWHERE: Final = {
     "auto_commit_enable": "enable_auto_commit",
     "auto_commit_interval": "auto_commit_interval_ms",
@@ -30,7 +31,7 @@ _ELSEWHERE: Final = {
     "message_max_bytes": "max_request_size",
     "message_send_max_retries": "retries",
     "message_timeout_ms": "delivery_timeout_ms",
-    "metadata_broker_list": "bootstrap_servers",
+    "metadata_broker_list": f"bootstrap_servers{_CLASSIC}",
     "partitioner_class": "partitioner, of Producer (a function)",
     "queue_buffering_max_kbytes": "buffer_memory (in bytes)",
     "queue_buffering_max_ms": "linger_ms",
@@ -54,7 +55,7 @@ _ELSEWHERE: Final = {
     "ssl_password": "ssl_key_password",
     "topic_metadata_refresh_interval_ms": "metadata_max_age_ms",
     "value_serializer": "value_encoder, of Producer",
-    "zookeeper_connect": "zookeeper",
+    "zookeeper_connect": f"zookeeper{_CLASSIC}",
 }
 """The names of options in other clients, and the corresponding names in pyklient."""
 
@@ -74,6 +75,7 @@ _NONE_HERE: Final = {
     "compression_zstd_level": _LEVEL,
     "debug": _LOGGING,
     "dr_cb": _CALLBACK,
+    "error_cb": "the call that fails raises the error; failures that are tried again are in the log",
     "enable_auto_offset_store": "a commit includes a message once the loop asks for the next one",
     "enable_partition_eof": "read() stops at the end of the log; consumer_timeout_ms ends any loop",
     "group_protocol": _CLASSIC_GROUPS,
@@ -90,6 +92,7 @@ _NONE_HERE: Final = {
     "metrics_num_samples": _METRICS,
     "metrics_recording_level": _METRICS,
     "metrics_sample_window_ms": _METRICS,
+    "on_commit": "pass a callback to commit_offsets_async() of ConsumerConnector",
     "on_delivery": _CALLBACK,
     "queue": "memory is limited in bytes: see buffer_memory of Producer, prefetch_max_bytes of consumers",
     "queue_buffering_max_messages": "memory is limited in bytes: see buffer_memory",
@@ -116,23 +119,24 @@ _NONE_HERE: Final = {
 
 
 def advice(name: str) -> str | None:
-    """Return a text that says what replaces *name*, an option of another client, written with underscores.
-    Return None for any other name."""
+    """Return a text that says what to use instead of *name*, an option of another client, written with
+    underscores. Return None for any other name."""
     if name in _ELSEWHERE:
         return f"pyklient calls it {_ELSEWHERE[name]}"
     return _NONE_HERE.get(name)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the name in *known* that *name* misspells or begins; None if *known* has no such name."""
+    """Return the name in *known* that is most similar to *name*, or else one that begins with *name*; None if
+    there is no such name."""
     names = list(known)
     found = difflib.get_close_matches(name, names, n=1, cutoff=_ALIKE)
     return next(iter([*found, *(each for each in names if each.startswith((f"{name}_", f"{name}.")))]), None)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return the ending of an error message about the unknown *name*: "; did you mean …?" with the most
-    similar name in *known*.
+    """Return "; did you mean …?" with the name in *known* that is most similar to the unknown *name*. The
+    text ends an error message.
 
     The result is empty if no name in *known* is similar.
     """

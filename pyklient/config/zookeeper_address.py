@@ -2,6 +2,7 @@
 ``zookeeper.connect``."""
 
 import re
+import reprlib
 from dataclasses import dataclass
 from typing import Final
 
@@ -46,7 +47,7 @@ def parse_zookeeper(address: str) -> ZooKeeperAddress:
                 f"zookeeper={address!r} is not understood: {text!r} is not host:port; pass for example "
                 f"{_EXAMPLE}"
             )
-        servers.append((match["host"].strip("[]"), port))
+        servers.append((_host(match["host"].strip("[]")), port))
     chroot = (slash + path).rstrip("/")
     if "//" in chroot or re.search(r"[\s,]|/\.{1,2}(/|$)", chroot):
         raise ConfigurationError(
@@ -54,3 +55,15 @@ def parse_zookeeper(address: str) -> ZooKeeperAddress:
             f"Write the chroot once, after the last address, as in {_EXAMPLE}"
         )
     return ZooKeeperAddress(tuple(servers), chroot)
+
+
+def _host(name: str) -> str:
+    """Return *name* if it can be the name of a host. With another name, the thread that connects to ZooKeeper
+    would fail."""
+    try:
+        name.encode("idna")
+    except UnicodeError as error:
+        raise ConfigurationError(
+            f"zookeeper: {reprlib.repr(name)} cannot be the name of a host ({error}); check its spelling"
+        ) from None
+    return name

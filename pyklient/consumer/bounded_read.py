@@ -78,6 +78,7 @@ def read(
         as_decoder(value_decoder, "value_decoder"),
         config.check_crcs,
         config.max_decompressed_bytes,
+        on_corrupt=config.corrupt_handler,
     )
     client = NetworkClient(config)
     try:
@@ -96,8 +97,9 @@ class BoundedRead:
     :meth:`close`, a new loop raises ClosedError.
 
     A BoundedRead closes itself when it has reached its end, when it is dropped, and at the end of a ``with``
-    block. It then closes the connections of *client* too, unless *keeps_client* is true, because another read
-    uses them.
+    block. It then closes the connections of *client* too. If *keeps_client* is true, the connections stay
+    open, because another read still uses them. If *exact* returns True for a partition, the first offset to
+    read must exist in the log of this partition.
     """
 
     def __init__(
@@ -122,7 +124,6 @@ class BoundedRead:
         self._cursors = [
             Cursor(
                 OwnedPartition(each),
-                self._stream.queue,
                 position=first,
                 reset="none" if exact(each) else "earliest",
                 end=last,
@@ -189,14 +190,15 @@ class BoundedRead:
     def _check_open(self) -> None:
         if self._closed:
             state = "has come to its end" if self._ended else "has been closed"
-            raise ClosedError(f"this read {state}; call read() again")
+            raise ClosedError(f"this result of read() {state}; call read() again")
 
     def _to_the_end(self, parts: Iterator[_T]) -> Iterator[_T]:
-        """Yield the items of *parts*, keep this object alive meanwhile, and close it at the end."""
+        """Yield the items of *parts*, and close this BoundedRead after the last item. Until then, this
+        generator keeps the BoundedRead alive."""
         if not self._started:
             self._started = True
             self._fetchers.start()
-            self._fetchers.add(self._cursors)
+            self._fetchers.add([(cursor, self._stream.queue) for cursor in self._cursors])
         yield from parts
         self._ended = not self._closed
         self.close()
@@ -214,7 +216,7 @@ class BoundedRead:
 
 
 class _Times:
-    """The argument ``start`` or ``end`` of a read, as the user gave it."""
+    """The argument ``start`` or ``end`` of :func:`read`, as the user gave it."""
 
     def __init__(self, bound: Bound) -> None:
         self._points = bound if isinstance(bound, Mapping) else None
@@ -232,13 +234,13 @@ class _Times:
         for key in self._points or ():
             if key not in known:
                 raise ConfigurationError(
-                    f"a bound is given for {key!r}, which is not a partition of the topics to read; "
-                    f"use their partitions as keys, such as {partitions[0]!r}"
+                    f"start or end has the key {key!r}, which is not a partition of the topics to read; "
+                    f"use only keys such as {partitions[0]!r}"
                 )
 
     def is_offset(self, partition: TopicPartition) -> bool:
-        """Return True if the bound of *partition* is an offset, and not a time. The log must have such an
-        offset."""
+        """Return True if the bound of *partition* is an offset. Return False if it is a time or if there is
+        no bound."""
         return isinstance(self.point(partition), int)
 
 
@@ -250,8 +252,8 @@ def _check(point: object) -> None:
             )
     elif isinstance(point, bool) or not isinstance(point, int) or point < 0:
         raise ConfigurationError(
-            f"{point!r} cannot be a bound: pass an offset of 0 or more, an aware datetime, or a mapping to "
-            "those; "
+            f"start or end cannot be {point!r}: pass an offset of 0 or more, an aware datetime, or a mapping "
+            "from partitions to these; "
             "omit start to begin at the first record, and end to read to the end of the log"
         )
 
@@ -280,9 +282,10 @@ def _resolve(
 ) -> Dialogue[dict[TopicPartition, int]]:
     """Return the offset of *bound* in each of *partitions*.
 
-    A partition without a bound gets the offset that *open_ends* asks for. It gets the offset in *high* if it
-    is not in *open_ends* either, or if all its records are earlier than the bound. With *by_segment*, brokers
-    that do not know the times of records may give the offset of an earlier record.
+    If a partition has no bound, its offset is the one that a broker returns for its timestamp in *open_ends*,
+    such as EARLIEST. If it is not in *open_ends* either, its offset is the one in *high*. If the bound of a
+    partition is a time and all its records are earlier, its offset is the one in *high* too. If *by_segment*
+    is true, brokers that do not know the times of records may return the offset of an earlier record.
     """
     found = dict(high)
     asked = dict(open_ends)

@@ -35,7 +35,8 @@ _EXIT_TIMEOUT = 5.0
 
 
 class ConnectorLifecycle:
-    """Starts and stops the parts of one connector. *streams* are its streams, also those that are made later.
+    """Starts and stops the parts of one connector. *streams* is the list of the connector's streams. The
+    connector adds a stream to this list when it makes one.
 
     The connector and its streams refer to the ConnectorLifecycle. When none of them is left, the connector is
     closed in the background, with a ResourceWarning.
@@ -76,6 +77,7 @@ class ConnectorLifecycle:
             return
         # The garbage collector may run in any thread, whatever lock that holds: no more than a message.
         self._commits.background.end()
+        self._fetchers.cancel_lookups()
         let_go = partial(self._fetchers.abandon, self._client.close)
         if not self._membership.abandon(let_go):
             let_go()
@@ -84,8 +86,8 @@ class ConnectorLifecycle:
         warnings.warn(f"{self!r} was never closed", ResourceWarning, source=self, stacklevel=2)
 
     def begin(self, membership: Membership, subscription: Subscription, handler: AssignmentHandler) -> None:
-        """Begin to read *subscription* with *membership*. Return when *handler* has got partitions. Close the
-        connector if that fails."""
+        """Begin to read *subscription* with *membership*. Return when the first partitions have been assigned
+        to *handler*. If that fails, close the connector and raise the error."""
         self._membership = membership
         try:
             self._fetchers.start()
@@ -96,10 +98,11 @@ class ConnectorLifecycle:
             raise
 
     def check_open(self, *, in_listener: bool = False) -> None:
-        """Raise ForkError in a child of the process that made the connector, and ClosedError if the connector
-        has been closed.
+        """Raise an error if the connector cannot be used: ForkError in a forked child process, and
+        ClosedError if the connector has been closed.
 
-        While the connector closes, a call of its rebalance listener (*in_listener*) may still use it.
+        While the connector closes, its rebalance listener may still use it. The caller sets *in_listener* if
+        the call comes from the listener.
         """
         if self._forked:
             raise ForkError(
@@ -110,9 +113,9 @@ class ConnectorLifecycle:
             raise ClosedError("this ConsumerConnector has been closed; create a new one")
 
     def close(self, *, count_in_hand: bool, timeout: float = CLOSE_TIMEOUT) -> None:
-        """Close the connector, as ``ConsumerConnector.close`` describes it.
+        """Close the connector within about *timeout* seconds, as ``ConsumerConnector.close`` describes it.
 
-        With *count_in_hand*, the messages in hand are committed too.
+        If *count_in_hand* is true, the messages in hand are committed too.
         """
         if self._forked:
             self._closed = True
@@ -131,7 +134,7 @@ class ConnectorLifecycle:
             self._gone.set()
 
     def disown(self) -> None:
-        """Leave the connector to the parent process. This is called in a forked child."""
+        """Mark the connector as one that belongs to the parent process. This is called in a forked child."""
         self._forked = True
 
     def _end(self, count_in_hand: bool, deadline: float) -> None:
@@ -154,7 +157,8 @@ class ConnectorLifecycle:
             self._commits.log_uncommitted()
 
     def _end_later(self, count_in_hand: bool, timeout: float) -> None:
-        """Close the connector after its rebalance listener, which has called ``close``, has returned."""
+        """Close the connector from its rebalance listener: end the streams now, and let the membership close
+        everything else after the listener has returned."""
         client, gone = self._client, self._gone
         self._commits.background.end()
 
@@ -168,9 +172,12 @@ class ConnectorLifecycle:
             let_go()
 
     def _wait_until_gone(self, count_in_hand: bool, timeout: float) -> None:
-        """Wait while another thread closes the connector. Return at once if the calling thread is closing
-        it."""
+        """Wait until another thread has closed the connector. Return at once if the calling thread itself is
+        closing the connector, or if the other thread waits for the calling thread because that thread runs a
+        rebalance listener or a commit callback."""
         if threading.current_thread() is self._closer or self._membership.runs_here():
+            return
+        if self._commits.background.runs_here():
             return
         if count_in_hand:
             for stream in self._streams:
@@ -185,11 +192,11 @@ as its thread runs."""
 
 
 def _close_all() -> None:
-    """At exit, close the connectors that are still open, without committing messages in hand.
+    """Close the connectors that are still open when the program ends, without committing messages in hand.
 
-    Then wait until the connectors that were dropped have committed and left their groups. At last, warn of
-    each connector that was left open. This comes last because a warning raises an exception if Python treats
-    warnings as errors.
+    Then wait until the connectors that were dropped have committed and left their groups. At the end, warn of
+    each connector that was left open. The warnings come last because Python may be set to raise an exception
+    for a warning.
     """
     left_open = {lifecycle: repr(lifecycle) for lifecycle in list(_open)}
     for lifecycle, name in left_open.items():

@@ -14,7 +14,7 @@ from pyklient.consumer.gathered_metrics import consumer_metrics
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
 from pyklient.consumer.group.classic_listener import RebalanceListener, check_listener
 from pyklient.consumer.group.membership import Membership
-from pyklient.consumer.group.membership_and_offset_store import choose_coordination
+from pyklient.consumer.group.membership_and_offset_storage import choose_coordination
 from pyklient.consumer.group.standalone_membership import StandaloneMembership
 from pyklient.consumer.group.stream_choice import StreamChoice
 from pyklient.consumer.kafka_stream import KafkaStream
@@ -28,12 +28,13 @@ from pyklient.consumer.parallel.parallel_consumer import (
     ParallelConsumer,
     check_handlers,
 )
+from pyklient.consumer.parallel.parallel_stream import ParallelStream
 from pyklient.consumer.start_points import Start
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.consumer.stream_control import StreamControl
 from pyklient.consumer.stream_creation import StreamCreation
-from pyklient.consumer.topic_filter import TopicFilter
-from pyklient.errors import ConfigurationError, MessageStreamsExistError
+from pyklient.consumer.topic_filters.topic_filter import TopicFilter
+from pyklient.errors import ConfigurationError, MessageStreamsExistError, PartitionNotAssignedError
 from pyklient.metrics.snapshots import ConsumerMetrics
 from pyklient.net.network_client import NetworkClient
 from pyklient.properties.consumer_properties import consumer_options
@@ -70,22 +71,20 @@ class ConsumerConnector:
     def __init__(
         self, bootstrap_servers: str | Sequence[str] = DEFAULT_SERVERS, **options: Unpack[ConsumerOptions]
     ) -> None:
-        self._config = ConsumerConfig.from_options(by_option_name(ConsumerConfig, bootstrap_servers, options))
-        self._client = NetworkClient(self._config)
-        self._fetchers = FetcherManager(self._client, self._config)
-        self._membership, self._store = choose_coordination(self._client, self._config)
+        config = ConsumerConfig.from_options(by_option_name(ConsumerConfig, bootstrap_servers, options))
+        client = NetworkClient(config)
+        self._config, self._client = config, client
+        self._fetchers = FetcherManager(client, config)
+        self._membership, self._store = choose_coordination(client, config)
         self._ownership = Ownership()
         self._listener: RebalanceListener | None = None
-        self._creation = StreamCreation(self._config, self._fetchers.restart, self._ownership.lease)
+        self._creation = StreamCreation(config, self._fetchers.restart, self._ownership.lease)
         self._streams: list[StreamCore] = []
-        config, client = self._config, self._client
+        self._kafka_streams: dict[StreamCore, KafkaStream] = {}
         self._commits = OffsetCommitter(
-            self._ownership,
-            self._store,
-            self._streams,
-            lambda topic: client.metadata.partition_count(topic),
+            self._ownership, self._store, self._streams, lambda topic: client.metadata.partition_count(topic)
         )
-        self._created = False
+        self._choice: StreamChoice | None = None
         self._lifecycle = ConnectorLifecycle(
             config, client, self._fetchers, self._membership, self._commits, self._streams
         )
@@ -95,10 +94,11 @@ class ConsumerConnector:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, object], profile: ProfileName | None = None) -> Self:
-        """Make a connector from *properties* of Kafka's consumer: of Java's, or with a *profile* of Scala's.
+        """Make a connector from *properties* with the names of Kafka's Java consumer, such as ``group.id``.
 
-        With a profile, they have the names, defaults and rules of that version of Kafka, and the members of
-        the group coordinate themselves through ZooKeeper, as Scala's consumer does.
+        With a *profile*, the properties have the names, defaults and rules of the Scala consumer of that
+        version of Kafka. The members of the group then coordinate themselves through ZooKeeper, as the Scala
+        consumer does.
         """
         return cls(**consumer_options(properties, profile))
 
@@ -123,9 +123,9 @@ class ConsumerConnector:
         self._lifecycle.close(count_in_hand=error is None)
 
     def set_rebalance_listener(self, listener: RebalanceListener) -> None:
-        """Call the methods of *listener* at each rebalance. Raises MessageStreamsExistError if streams
-        exist."""
-        if self._created:
+        """Call the methods of *listener* at each rebalance. Raises MessageStreamsExistError if the connector
+        has made its streams already."""
+        if self._choice is not None:
             raise MessageStreamsExistError(
                 "set the rebalance listener before the connector makes its streams"
             )
@@ -147,10 +147,7 @@ class ConsumerConnector:
         """
         choice = self._creation.by_topic(topic_streams, start, key_decoder, value_decoder)
         self._create(choice)
-        return {
-            topic: [KafkaStream(core, self._control) for core in cores]
-            for topic, cores in choice.named.items()
-        }
+        return {topic: [self._kafka_streams[each] for each in some] for topic, some in choice.named.items()}
 
     def create_message_streams_by_filter(
         self,
@@ -169,7 +166,7 @@ class ConsumerConnector:
         """
         choice = self._creation.by_filter(topic_filter, num_streams, start, key_decoder, value_decoder)
         self._create(choice)
-        return [KafkaStream(core, self._control) for core in choice.shared]
+        return [self._kafka_streams[each] for each in choice.shared]
 
     def stream(
         self,
@@ -191,7 +188,7 @@ class ConsumerConnector:
         """
         choice = self._creation.one(topics, pattern, start, key_decoder, value_decoder)
         self._create(choice)
-        return KafkaStream(choice.streams[0], self._control)
+        return self._kafka_streams[choice.streams[0]]
 
     def assign(
         self,
@@ -200,17 +197,17 @@ class ConsumerConnector:
         key_decoder: Decoder | None = None,
         value_decoder: Decoder | None = None,
     ) -> KafkaStream:
-        """Make one stream of exactly these *partitions*, such as ``{"clicks": [0, 1]}``, which no group
-        divides among its members.
+        """Make one stream that reads exactly *partitions*, such as ``{"clicks": [0, 1]}``. The connector does
+        not join a group.
 
-        *start* says where they begin: an offset, ``"beginning"``, ``"end"``, an aware datetime, or a mapping
+        *start* says where to begin: an offset, ``"beginning"``, ``"end"``, an aware datetime, or a mapping
         from TopicPartition to these. A partition without a *start* begins at the committed offset, or where
         ``auto_offset_reset`` says.
 
-        With ``group_id``, offsets are committed for that group, also automatically, but the connector is not
-        a member of it: other programs that read the same partitions are not noticed. Commits fail as long as
-        the group has members. A partition that does not exist yet is read as soon as it exists. Streams can
-        be made once per connector.
+        With ``group_id``, offsets are committed for that group, also automatically. Commits fail while the
+        group has members. Other programs may read the same partitions, because no group divides them. A
+        partition that does not exist yet is read as soon as it exists. Streams can be made once per
+        connector.
         """
         choice = self._creation.by_hand(partitions, start, key_decoder, value_decoder)
         if self._config.coordination != "kafka":
@@ -219,7 +216,7 @@ class ConsumerConnector:
                 "stream()"
             )
         self._create(choice, StandaloneMembership(self._client, self._config))
-        return KafkaStream(choice.streams[0], self._control)
+        return self._kafka_streams[choice.streams[0]]
 
     def parallel(
         self,
@@ -236,14 +233,15 @@ class ConsumerConnector:
         """Return a ParallelConsumer, which calls *handler* for each message of *topics*, in several *workers*
         at the same time.
 
-        No message is handled before its method ``run`` is called. The workers are threads. If *processes* is
-        true, they are child processes, which get the handler by pickle. With the order ``"key"``, messages of
-        one partition with the same key are handled one after another, and messages without a key in any
-        order. ``"partition"`` keeps the order of each partition, and ``"unordered"`` none.
+        The handling of messages begins when the program calls the method ``run`` of the ParallelConsumer. The
+        workers are threads. If *processes* is true, they are child processes, which get the handler by
+        pickle. With the order ``"key"``, messages of one partition with the same key are handled one after
+        another, and messages without a key in any order. With ``"partition"``, all messages of a partition
+        are handled one after another. With ``"unordered"``, messages are handled in any order.
 
         If the handler raises an exception, ``on_error(message, exception)`` is called, in a thread of this
-        process. The message is done if this returns. If it raises an exception, or if there is no *on_error*,
-        no more messages are handled, and ``run`` raises the exception.
+        process. If this function returns, the message is done. If it raises an exception, or if there is no
+        *on_error*, no more messages are handled, and ``run`` raises the exception.
 
         At most *max_in_hand* messages, of about ``prefetch_max_bytes`` together, are read and not handled
         yet. Keys and values are bytes, as in a stream without decoders. *start* has the same meaning as in
@@ -254,6 +252,20 @@ class ConsumerConnector:
         choice, stream = self._creation.parallel(topics, start, order, max_in_hand)
         self._create(choice)
         return ParallelConsumer(stream, self._lifecycle.check_open, handler, workers, processes, on_error)
+
+    def stream_of(self, partition: TopicPartition) -> KafkaStream:
+        """Return the stream that reads *partition* now.
+
+        A rebalance listener calls this method to get the stream on which it seeks or pauses. That works at
+        the first assignment too, before :meth:`stream` has returned. Raises PartitionNotAssignedError if no
+        stream reads *partition*. A connector with :meth:`parallel` has no such streams.
+        """
+        where = argument_checks.partition(partition, "partition")
+        self._lifecycle.check_open()
+        core = None if self._choice is None else self._choice.stream_of(where)
+        if core is None or (stream := self._kafka_streams.get(core)) is None:
+            raise _no_stream(where, is_parallel=core is not None)
+        return stream
 
     def commit_offsets(
         self,
@@ -281,21 +293,16 @@ class ConsumerConnector:
 
         *error* is None, or what ``commit_offsets`` would raise. Commits are made in the order of the calls,
         and before the commits of later calls of ``commit_offsets``. One thread calls all callbacks; ``close``
-        waits for them. Without *callback*, a failure is logged. Waits only if 1,000 commits are waiting
-        already.
+        waits for them. Without *callback*, a failure is logged. This method waits only if 1,000 commits are
+        waiting already.
         """
-        self._control.check_commits()
-        positions = None if offsets is None else argument_checks.positions(offsets, "offsets")
-        if callback is not None and not callable(callback):
-            raise TypeError(f"callback must be a function of offsets and an error, not {callback!r}")
-        timeout = self._control.seconds(None)
-        self._commits.commit_in_background(self._streams, positions, timeout, callback)
+        self._control.commit_async(self._streams, offsets, callback)
 
     def metrics(self) -> ConsumerMetrics:
         """Return what this connector has done so far: records, bytes, rates, lag, rebalances, commits, and
         the requests to each broker.
 
-        The call sends no request and costs the loops and threads of the connector nothing. It works after
+        The call sends no request and does not slow down the connector's loops and threads. It works after
         ``close`` too.
         """
         return consumer_metrics(
@@ -311,32 +318,37 @@ class ConsumerConnector:
         thirds of it) are kept for committing and leaving, so the loop has 5 s by default. A message that is
         still in hand after that is not committed. A loop ends when it asks for its next message.
 
-        A further call does nothing, but waits until the first call is finished. If the first call itself
-        waits for the calling thread, for instance for its loop, the further call returns at once. A rebalance
-        listener may call this method: the connector then closes after the listener has returned.
+        A second call waits until the first call has closed the connector. It returns at once if the first
+        call waits for the thread of the second call, for instance for its loop. A rebalance listener may call
+        this method: the connector then closes after the listener has returned.
         """
         self._lifecycle.close(count_in_hand=True, timeout=argument_checks.seconds(timeout, "timeout"))
 
     shutdown = close
 
     def _create(self, choice: StreamChoice, membership: Membership | None = None) -> None:
-        """Begin to read the streams of *choice*, with another *membership* if one is given. Return when
-        partitions are assigned. Close the connector if that fails."""
+        """Begin to read the streams of *choice*, with *membership* if it is given, or else with the
+        connector's own membership. Return when partitions are assigned. If that fails, close the
+        connector."""
         self._lifecycle.check_open()
-        if self._created:
+        if self._choice is not None:
             raise MessageStreamsExistError(
                 "this connector has already made its streams; create another connector for other topics"
             )
-        self._created = True
+        self._kafka_streams = {
+            core: KafkaStream(core, self._control)
+            for core in choice.streams
+            if not isinstance(core, ParallelStream)  # whose messages are queued for workers already
+        }
+        self._choice = choice
         self._membership = membership or self._membership
         self._streams.extend(choice.streams)
         handler = AssignmentHandler(
-            self._config,
-            choice,
-            self._fetchers,
-            self._ownership,
-            self._store,
-            self._commits,
-            self._listener,
+            self._config, choice, self._fetchers, self._ownership, self._store, self._commits, self._listener
         )
         self._lifecycle.begin(self._membership, choice.subscription, handler)
+
+
+def _no_stream(partition: TopicPartition, *, is_parallel: bool) -> PartitionNotAssignedError:
+    why = ": its handlers run in parallel, and parallel() makes no streams" if is_parallel else ""
+    return PartitionNotAssignedError(f"no stream of this ConsumerConnector reads {partition} now{why}")

@@ -4,11 +4,11 @@ import time
 from collections.abc import Sequence
 
 from pyklient.config import ConsumerConfig
+from pyklient.consumer.fetch.consumed_positions import Position
 from pyklient.consumer.fetch.fetch_position import Cursor
 from pyklient.consumer.fetch.fetcher_manager import FetcherManager
 from pyklient.consumer.offsets.offset_committer import OffsetCommitter
 from pyklient.consumer.owned_partitions import Ownership
-from pyklient.consumer.stream.consumed_positions import Position
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.metrics.consumer_counts import PartitionCounts
 from pyklient.metrics.snapshots import ConsumedPartition, ConsumerMetrics
@@ -39,6 +39,7 @@ def consumer_metrics(
     now = time.monotonic()
     cursors = {cursor.partition: cursor for cursor in fetchers.cursors}
     consumed, fetched, errors = fetchers.counts.total(now)
+    corrupt = fetchers.counts.corrupt()
     return ConsumerMetrics(
         client_id=config.client_id,
         group_id=config.group_id,
@@ -54,13 +55,16 @@ def consumer_metrics(
             for at, counts in fetchers.counts.partitions().items()
         },
         brokers=by_broker(client.traffic(), now),
+        corrupt_batches=corrupt.batches,
+        skipped_offsets=corrupt.offsets,
     )
 
 
 def _partition(
     counts: PartitionCounts, cursor: Cursor | None, reached: Position | None, now: float
 ) -> ConsumedPartition:
-    """Return the metrics of a partition. *cursor* is None if the partition is not assigned now."""
+    """Return the metrics of one partition. *cursor* is None if the partition is not assigned to this client
+    now."""
     position = None
     if cursor is not None:
         position = cursor.owned.start if reached is None else reached.offset
@@ -72,4 +76,6 @@ def _partition(
         end=counts.readable_to,
         queued_bytes=0 if cursor is None else cursor.waiting_bytes,
         errors=dict(counts.errors),
+        corrupt_batches=counts.corrupt.batches,
+        skipped_offsets=counts.corrupt.offsets,
     )

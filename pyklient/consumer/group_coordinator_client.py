@@ -12,7 +12,7 @@ __all__ = ["GroupCoordinatorClient"]
 
 
 class GroupCoordinatorClient:
-    """Sends requests to the coordinator of the group *group_id*, for the membership and the offset store.
+    """Sends requests to the coordinator of the group *group_id*, for the membership and the offset storage.
 
     ``node_id`` is None while the coordinator is not known.
     """
@@ -22,7 +22,7 @@ class GroupCoordinatorClient:
         self.node_id = node_id
 
     def forget(self) -> None:
-        """Forget the coordinator, so that the next request looks it up again."""
+        """Forget which broker is the coordinator, so that the next request looks it up again."""
         self.node_id = None
 
     def ask(

@@ -6,7 +6,7 @@ pyklient notices that a connector was dropped without being closed.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from pyklient.consumer.start_points import StartPoint
 from pyklient.consumer.stream.active_loop import Loop
@@ -34,7 +34,8 @@ class KafkaStream:
     - StreamInUseError while a loop in another thread reads the stream: one thread at a time can read it;
     - ClosedError if a loop begins after the connector was closed; a loop that has begun just ends;
     - ConsumerTimeout after ``consumer_timeout_ms`` without a message; a new ``iter()`` resumes;
-    - CorruptRecordError if the bytes of records are damaged; a new ``iter()`` fetches them again;
+    - CorruptRecordError if the bytes of records are damaged, unless the option ``on_corrupt`` says to skip
+      them; a new ``iter()`` fetches them again;
     - the exception of a decoder, with topic, partition and offset in a note; a new ``iter()`` begins after
       the message that could not be decoded;
     - OffsetOutOfRangeError if there is no position to read from and ``auto_offset_reset`` is ``none``;
@@ -50,8 +51,8 @@ class KafkaStream:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """The topics of the stream. If a topic filter selects them, only the topics of which this connector
-        owns partitions now."""
+        """The topics that the stream reads. If the stream has a topic filter, only topics of which this
+        connector owns partitions now."""
         return self._core.topics
 
     def __reduce__(self) -> NoReturn:
@@ -63,8 +64,8 @@ class KafkaStream:
         return self._core.messages(self._begin(self._core.chunks()))
 
     def batches(self, max_records: int = 10_000, timeout: float | None = 1.0) -> Loop[list[Message]]:
-        """Return an iterator of lists of up to *max_records* messages. It waits only for the first message of
-        a list.
+        """Return an iterator of lists of up to *max_records* messages. The iterator waits only for the first
+        message of a list.
 
         After *timeout* seconds without a message the list is empty. If *timeout* is None, the iterator waits
         like a ``for`` loop, which may raise ConsumerTimeout. A whole list is in hand until the loop asks for
@@ -92,35 +93,35 @@ class KafkaStream:
         return self._begin(self._core.arrow_batches(max_records, timeout, headers))
 
     def redeliver(self) -> None:
-        """Go back to the message or batch in hand, which a loop has got last. The next loop begins with it,
-        and so does the present loop if it continues.
+        """Go back to the message or batch in hand, so that it is handed out again. The next loop begins with
+        this message, and so does the present loop if it continues.
 
-        Call this method where a handler has failed, before a new loop marks the message as done. No commit
-        includes the message until it is handed out again. If a commit has included it already, the next
-        commit stores the earlier offset. After an error of a decoder, the message that could not be decoded
-        comes again.
+        Call this method when the handling of a message has failed, and before a new loop begins: a new loop
+        would mark the message as done. No commit includes the message until it is handed out again. If a
+        commit has included it already, the next commit stores the earlier offset. After an error of a
+        decoder, the message that could not be decoded comes again.
 
-        Without a message in hand, this method does nothing: before the first message, and after
-        ConsumerTimeout, because the loop had asked for the next message. If a rebalance has revoked the
+        If there is no message in hand, this method does nothing. There is none before the first message, and
+        after ConsumerTimeout, because the loop had asked for the next message. If a rebalance has revoked the
         partition meanwhile, the message comes again from the committed offset, to the member that reads the
         partition now.
 
         Raises StreamInUseError while a loop in another thread reads the stream.
         """
-        self._core.check_not_forked()
-        self._core.redeliver()
+        self._control.redeliver(self._core)
 
     def seek(self, partition: TopicPartition, to: StartPoint, timeout: float | None = None) -> None:
         """Continue *partition* at *to*: an offset, ``"beginning"``, ``"end"``, or an aware datetime (the
         first message at or after it; the end if there is none).
 
         ``"beginning"``, ``"end"`` and a datetime are looked up before this method returns. After that, no
-        message that was fetched earlier is handed out, not even by a loop that is running. The position is
-        that offset, so the next commit stores it. If a message of the partition is in hand, :meth:`redeliver`
-        does not hand it out again.
+        message that was fetched earlier is handed out, not even by a loop that is running. The offset becomes
+        the position of the partition, and the next commit stores it. If a message of the partition is in
+        hand, :meth:`redeliver` does not hand it out again.
 
-        If the log does not have the offset, reading continues where ``auto_offset_reset`` says, with a
-        warning, or the loop raises OffsetOutOfRangeError if that is ``none``.
+        If the log does not have the offset, a warning is logged and reading continues where
+        ``auto_offset_reset`` says. If ``auto_offset_reset`` is ``none``, the loop raises
+        OffsetOutOfRangeError instead.
 
         Any thread may seek while a loop reads. Raises PartitionNotAssignedError if this stream does not read
         *partition* now, and KafkaTimeoutError if the offset is not found in *timeout* seconds (None:
@@ -154,14 +155,16 @@ class KafkaStream:
         paused after a rebalance if it stays with this member; for another member it is not paused. Any thread
         may pause while a loop reads.
 
-        Raises PartitionNotAssignedError, and pauses nothing, if this stream does not read one of them now.
+        If this stream does not read all of *partitions* now, pauses none of them and raises
+        PartitionNotAssignedError.
         """
         self._control.pause(self._core, partitions)
 
     def resume(self, *partitions: TopicPartition) -> None:
         """Continue *partitions* where they were paused. A partition that is not paused is left as it is.
 
-        Raises PartitionNotAssignedError, and resumes nothing, if this stream does not read one of them now.
+        If this stream does not read all of *partitions* now, resumes none of them and raises
+        PartitionNotAssignedError.
         """
         self._control.resume(self._core, partitions)
 
@@ -172,9 +175,9 @@ class KafkaStream:
     def lag(self, timeout: float | None = None) -> dict[TopicPartition, int]:
         """Return how many offsets each partition of this stream is behind the end of its log.
 
-        The ends are asked for now: the high watermarks, or the last stable offsets under ``read_committed``.
-        Offsets without a message, such as those of compacted messages, count too. Raises KafkaTimeoutError
-        after *timeout* seconds (None: ``default_api_timeout_ms``).
+        This method asks the brokers for the ends of the logs: the high watermarks, or the last stable offsets
+        under ``read_committed``. Offsets without a message, such as those of compacted messages, count too.
+        Raises KafkaTimeoutError after *timeout* seconds (None: ``default_api_timeout_ms``).
         """
         return self._control.lag(self._core, timeout)
 
@@ -188,9 +191,31 @@ class KafkaStream:
         self._core.check_not_forked()
         self._control.commit([self._core], timeout)
 
+    def save_offsets(self, transaction: Any) -> None:
+        """Save the positions of this stream in the connector's offset store, in *transaction*, such as a
+        connection to the database. The positions include the message or batch that the loop is handling.
+
+        Call this method once in each transaction, in the thread that reads the stream. The transaction must
+        contain the results of all messages that the stream has handed out since the last save, and of no
+        others. It may be repeated as a whole if it was rolled back.
+
+        Raises OffsetStoreFencedError if these results must not be stored: let the error roll the transaction
+        back, then call :meth:`rewind`. Raises ConfigurationError if the connector has no ``offset_store``.
+        """
+        self._control.save_offsets(self._core, transaction)
+
+    def rewind(self) -> None:
+        """Continue the partitions of this stream at their positions in the connector's offset store.
+
+        Call this method when a transaction has failed and is not repeated, after it was rolled back, in the
+        thread that reads the stream. Forget the results that are not stored: their messages are handed out
+        again, unless another member owns their partitions now.
+        """
+        self._control.rewind(self._core)
+
     def _begin(self, loop: Loop[_T]) -> Loop[_T]:
-        """Return *loop*, which keeps this stream alive from now on. Raise ClosedError if the stream has
-        ended."""
+        """Return *loop*, after making it refer to this stream, so that the stream is not collected while the
+        loop exists. Raise ClosedError if the stream has ended."""
         if self._core.queue.ended and not self._core.forked:
             raise ClosedError(
                 f"the stream of {self._core.name} has ended: its ConsumerConnector has been closed"

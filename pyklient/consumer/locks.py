@@ -1,25 +1,34 @@
-"""The locks of a consumer's commits and of its end. The lock of a stream is in its FetchQueue."""
+"""The locks that a consumer holds while it commits and while it closes. The lock of a stream is in its
+FetchQueue."""
 
 from threading import Lock
 
-__all__ = ["new_closing_lock", "new_counting_lock", "new_turn_lock"]
+__all__ = ["new_closing_lock", "new_counting_lock", "new_making_lock", "new_turn_lock"]
 
 
 def new_turn_lock() -> Lock:
-    """Return a new turn lock. The thread that holds it commits, so that a later commit is also stored
-    later."""
+    """Return a new turn lock. A thread holds this lock while it commits, so that commits reach the offset
+    store in the order in which they were made."""
     turn_lock: Lock = Lock()
     return turn_lock
 
 
 def new_counting_lock() -> Lock:
-    """Return a new counting lock. It guards the number of commits that
-    wait, and the start of their thread."""
+    """Return a new counting lock. A thread holds this lock while it changes the number of waiting commits, or
+    starts the thread that makes them."""
     counting_lock: Lock = Lock()
     return counting_lock
 
 
+def new_making_lock() -> Lock:
+    """Return a new making lock. A thread holds this lock while it makes a commit of
+    ``commit_offsets_async``."""
+    making_lock: Lock = Lock()
+    return making_lock
+
+
 def new_closing_lock() -> Lock:
-    """Return a new closing lock. The thread that gets it closes the connector, and keeps it for ever."""
+    """Return a new closing lock. The first thread that acquires it closes the connector. The lock is never
+    released, because a connector is closed only once."""
     closing_lock: Lock = Lock()
     return closing_lock

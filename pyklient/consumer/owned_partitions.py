@@ -39,8 +39,8 @@ NOBODY = MemberIdentity()
 
 
 class LookedUp(NamedTuple):
-    """The offset at which a partition begins by ``auto_offset_reset``, and the topic's id when it was looked
-    up.
+    """The offset that was looked up for a partition because of ``auto_offset_reset``, and the id that the
+    topic had at that time.
 
     The offset is not valid in a topic that was deleted and created again under the same name.
     """
@@ -50,7 +50,7 @@ class LookedUp(NamedTuple):
 
 
 class PartlyCommitted(OffsetAndMetadata):
-    """A committed offset that only one of the group's two offset stores has.
+    """A committed offset that only one of the group's two offset storages has.
 
     Reading begins at this offset. The offset is committed again, to both stores, even if no message is read.
     """
@@ -61,13 +61,15 @@ class PartlyCommitted(OffsetAndMetadata):
 class OwnedPartition:
     """A partition that this client owns, from the moment it is assigned until it is revoked.
 
-    Threads that still work for the partition after that check ``active`` and stop. The assignment handler
-    changes ``active`` and ``lost``; the leader lookup changes ``looked_up``; the user's program changes
-    ``paused``.
+    When the partition is revoked, ``active`` becomes false. Threads that work for the partition check
+    ``active``, and stop. The assignment handler changes ``active`` and ``lost``; the leader lookup changes
+    ``looked_up``; the user's program changes ``paused``. A thread that changes ``held_back`` holds the
+    stream's lock.
     """
 
     __slots__ = (
-        "active", "committed", "generation", "looked_up", "lost", "partition", "paused", "reached", "since",
+        "active", "committed", "generation", "held_back", "looked_up", "lost", "partition", "paused",
+        "reached", "since",
     )  # fmt: skip
 
     def __init__(
@@ -85,13 +87,13 @@ class OwnedPartition:
         self.generation = generation
         """The generation in which the partition was assigned."""
         self.since = generation if since is None else since
-        """The generation from which the client has owned the partition without a gap. It is older than
+        """The generation since which the client has owned the partition without a gap. It is older than
         ``generation`` if the partition was revoked and assigned to this client again at once."""
         self.committed = committed
         """The committed offset at which reading begins. None if no offset was committed."""
         self.looked_up = looked_up
-        """The offset that was looked up by ``auto_offset_reset``. None if no offset had to be looked up so
-        far."""
+        """The offset that was looked up because of ``auto_offset_reset``. None if no offset has been looked
+        up."""
         self.reached = reached
         """The position that this client had reached when the partition was revoked and assigned to this
         client again at once. Reading continues at this position. None if no message had been handed out."""
@@ -100,9 +102,12 @@ class OwnedPartition:
         self.lost = False
         """True if the group gave the partition to another member without waiting for this client. Its offsets
         cannot be committed any more."""
+        self.held_back = False
+        """True while the rebalance listener handles the assignment of the partition. The partition is not
+        fetched before the listener has returned."""
         self.paused = paused
-        """True while the partition is not fetched, and its messages are not handed out, until it is
-        resumed."""
+        """True after the user has paused the partition, until it is resumed. A paused partition is not
+        fetched, and its messages are not handed out."""
 
     @property
     def start(self) -> int | None:
@@ -116,7 +121,7 @@ class OwnedPartition:
     @property
     def committed_offset(self) -> int | None:
         """The committed offset at which reading begins. None if no offset was committed, or only in one of
-        two offset stores."""
+        two offset storages."""
         if self.committed is None or isinstance(self.committed, PartlyCommitted):
             return None
         return self.committed.offset
@@ -136,8 +141,8 @@ class OwnedPartition:
 class Assignment:
     """The partitions that the client owns under one identity.
 
-    An Assignment is replaced as a whole. So a thread that reads it once gets an identity together with the
-    partitions of that identity.
+    The identity and the partitions never change: a new assignment is a new object. So a thread always sees an
+    identity together with the partitions that belong to it.
     """
 
     __slots__ = ("identity", "partitions")
@@ -160,12 +165,15 @@ class Assignment:
         yet."""
         return self.partitions[partition].start
 
-    def to_commit(self, partition: TopicPartition, offset: int) -> OffsetAndMetadata:
-        """Return *offset* with the metadata to commit for *partition*. If this offset is committed already,
-        in at least one offset store, its metadata is kept. Otherwise there is no metadata."""
+    def to_commit(self, partition: TopicPartition, offset: int, leader_epoch: int = -1) -> OffsetAndMetadata:
+        """Return *offset* as the position of *partition* to commit. If the committed offset of the partition
+        is equal to *offset*, keep its metadata and its leader epoch. Otherwise the position has
+        *leader_epoch* and no metadata."""
         owned = self.partitions.get(partition)
         stored = None if owned is None else owned.committed
-        return stored if stored is not None and stored.offset == offset else OffsetAndMetadata(offset)
+        if stored is not None and stored.offset == offset:
+            return stored
+        return OffsetAndMetadata(offset, leader_epoch=leader_epoch)
 
 
 class Ownership:
@@ -179,18 +187,21 @@ class Ownership:
         """True from the moment partitions are revoked until the next assignment begins."""
         self.ended = False
         """True if there will be no further assignment."""
+        self.failure: Exception | None = None
+        """The error that has ended the membership. None if no error has ended it."""
         self.lease = Lease()
-        """The time until which messages may be handed out. It has no end unless a membership extends it."""
+        """The time until which messages may be handed out. By default there is no limit. A membership may set
+        a limit, and moves it forward as long as the group knows this member."""
         self.counts = RebalanceCounts()
         self._changing: list[threading.Thread] = []
-        """The threads that change the assignment now. A thread is named twice while it changes the assignment
-        in a call of a rebalance listener."""
+        """The threads that are changing the assignment now. A thread may be in this list more than once,
+        because a rebalance listener may be called while its thread changes the assignment."""
 
     @contextmanager
     def changing(self) -> Iterator[None]:
         """Mark this thread, in a ``with`` block, as a thread that changes the assignment.
 
-        Code in the block must not wait for the change, because it would wait for ever.
+        Code in the block must not wait until the assignment has changed, because this would wait for ever.
         """
         thread = threading.current_thread()
         self._changing.append(thread)
@@ -213,9 +224,9 @@ class Ownership:
     ) -> Assignment:
         """Return the next assignment: the partitions that are active now, and the partitions in *starts*.
 
-        The partitions in *starts* begin at the committed offsets in it. Those that the client has owned in
-        the generation just before begin at their positions in *reached*. A partition without a committed
-        offset begins at its offset in *found*, which was looked up.
+        *starts* has the committed offset of each partition that is assigned, at which reading begins. A
+        partition that the client also owned in the previous generation begins at its position in *reached*
+        instead. A partition without a committed offset begins at the offset in *found*, which was looked up.
         """
         before = self.assignment or Assignment()
         # A generation in between was another member's.
@@ -246,7 +257,8 @@ class Ownership:
     ) -> list[OwnedPartition]:
         """Make *partitions* inactive, and return those that were active.
 
-        With *identity*, the offsets of the client's partitions are committed under that identity from now on.
+        If *identity* is given, the offsets of the client's partitions are committed under that identity from
+        now on.
         """
         self.counts.begin()
         before = self.assignment

@@ -1,4 +1,4 @@
-"""Start points: the places in a partition at which a program asks to begin, and their offsets."""
+"""Start points: where in a partition a program asks to begin reading, and the offsets of these points."""
 
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
@@ -16,10 +16,13 @@ StartPoint: TypeAlias = int | Literal["beginning", "end"] | datetime
 """An offset, the beginning or the end of the log, or an aware datetime: the first message at or after it."""
 
 Start: TypeAlias = StartPoint | Mapping[TopicPartition, StartPoint] | None
-"""The start point of all partitions, or of each one. Without a start point, a partition begins at its
-committed offset, or where ``auto_offset_reset`` says."""
+"""One start point for all partitions, or a mapping from each partition to its start point. Without a start
+point, a partition begins at its committed offset, or where ``auto_offset_reset`` says."""
 
 _ENDS: Final = {"beginning": EARLIEST, "end": LATEST}
+_RESETS: Final = {"earliest": "beginning", "smallest": "beginning", "latest": "end", "largest": "end"}
+"""The values of ``auto_offset_reset``, and the start points that mean the same."""
+_ACCEPTED: Final = "pass an offset, 'beginning', 'end' or an aware datetime"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
@@ -35,9 +38,8 @@ def start_point(value: Any, name: str) -> StartPoint:
         return value
     if isinstance(value, str):
         if value not in _ENDS:
-            raise ConfigurationError(
-                f"{name} cannot be {value!r}; pass an offset, 'beginning', 'end' or an aware datetime"
-            )
+            meant = f"write {_RESETS[value]!r}" if value in _RESETS else _ACCEPTED
+            raise ConfigurationError(f"{name} cannot be {value!r}; {meant}")
         return "beginning" if value == "beginning" else "end"
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} takes an offset, 'beginning', 'end' or an aware datetime, not {value!r}")
@@ -47,8 +49,8 @@ def start_point(value: Any, name: str) -> StartPoint:
 class StartPoints:
     """The argument *start* of a call that begins to read topics.
 
-    If *replaces_committed* is true, reading begins at *start* in any case. Otherwise it does so only if no
-    offset is committed.
+    If *replaces_committed* is true, reading begins at *start* in any case. Otherwise reading begins at
+    *start* only if no offset is committed.
     """
 
     def __init__(self, start: Start = None, *, replaces_committed: bool = False) -> None:
@@ -83,10 +85,11 @@ class StartPoints:
     def to_find(
         self, committed: Mapping[TopicPartition, OffsetAndMetadata | None], *, created: bool
     ) -> dict[TopicPartition, StartPoint]:
-        """Return the start points of those partitions in *committed* that begin at a start point.
+        """Return the start points of the partitions that begin at a start point, and not at their offset in
+        *committed*.
 
-        If *created*, the partitions are new. They begin at their first message, unless the program has named
-        a start point for them.
+        If *created* is true, the partitions are new. A new partition begins at its first message, unless the
+        program has named a start point for this partition.
         """
         wanted = [each for each, at in committed.items() if at is None or self._replaces_committed]
         points = {each: self._points.get(each, None if created else self._all) for each in wanted}
@@ -100,7 +103,7 @@ def find_offsets(
 
     If all messages are earlier than a datetime, the offset is the end of the log. If *isolation_level* is 1,
     the log ends at the last stable offset. Brokers before Kafka 0.10.1 do not know the times of messages, so
-    there the offset may be that of an earlier message.
+    they may return the offset of an earlier message.
     """
     found = {each: point for each, point in points.items() if isinstance(point, int)}
     times = {each: _time(point) for each, point in points.items() if not isinstance(point, int)}

@@ -1,17 +1,22 @@
-"""The calls of a stream that concern its partitions: where to continue, what to pause, how far it has read.
+"""Implements the methods of a stream that concern its partitions, such as ``seek``, ``pause``, ``position``
+and ``commit_offsets``.
 
-The streams of a connector share one StreamControl. It looks up in the cluster what the stream does not know.
+All streams of a connector share one StreamControl. It asks the brokers for offsets that the stream does not
+know.
 """
 
 import time
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pyklient import argument_checks
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.connector_lifecycle import ConnectorLifecycle
 from pyklient.consumer.fetch.fetcher_manager import FetcherManager
+from pyklient.consumer.offsets.background_commits import CommitCallback
 from pyklient.consumer.offsets.offset_committer import OffsetCommitter
-from pyklient.consumer.offsets.offset_store import OffsetStore
+from pyklient.consumer.offsets.offset_storage import OffsetStorage
+from pyklient.consumer.offsets.saved_positions import SavedPositions, no_commits
 from pyklient.consumer.owned_partitions import Ownership
 from pyklient.consumer.start_points import StartPoint, start_point
 from pyklient.consumer.stream.stream_core import StreamCore
@@ -25,9 +30,10 @@ _POLL = 0.005
 
 
 class StreamControl:
-    """The calls of KafkaStream that need its connector. Any thread may make them.
+    """Implements the methods of KafkaStream that need the stream's connector. Any thread may call them.
 
-    It refers to *lifecycle*, so that the connector stays open as long as the user has one of its streams.
+    A StreamControl refers to *lifecycle*, so that the connector stays open as long as the program refers to
+    one of its streams.
     """
 
     def __init__(
@@ -35,7 +41,7 @@ class StreamControl:
         config: ConsumerConfig,
         client: NetworkClient,
         fetchers: FetcherManager,
-        store: OffsetStore,
+        store: OffsetStorage,
         commits: OffsetCommitter,
         ownership: Ownership,
         lifecycle: ConnectorLifecycle,
@@ -48,6 +54,8 @@ class StreamControl:
         self._commits = commits
         self._ownership = ownership
         self._lifecycle = lifecycle
+        self._saved = store if isinstance(store, SavedPositions) else None
+        """The positions in the program's offset store. None without an offset store."""
 
     def commit(
         self,
@@ -66,6 +74,42 @@ class StreamControl:
             positions = argument_checks.positions(offsets, "offsets")
             self._commits.commit_these(positions, self.seconds(timeout), once=once)
 
+    def commit_async(
+        self,
+        streams: Sequence[StreamCore],
+        offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None,
+        callback: CommitCallback | None,
+    ) -> None:
+        """Commit *offsets*, or the positions of *streams*, as ``ConsumerConnector.commit_offsets_async``
+        describes it."""
+        self.check_commits()
+        positions = None if offsets is None else argument_checks.positions(offsets, "offsets")
+        if callback is not None and not callable(callback):
+            raise TypeError(f"callback must be a function of offsets and an error, not {callback!r}")
+        argument_checks.plain_function(callback, "callback")
+        self._commits.commit_in_background(streams, positions, self._timeout, callback)
+
+    def save_offsets(self, stream: StreamCore, transaction: Any) -> None:
+        """Save the positions of *stream* in *transaction*, as ``KafkaStream.save_offsets`` describes it."""
+        stream.check_not_forked()
+        self._positions_in_store().save(transaction, stream)
+
+    def rewind(self, stream: StreamCore) -> None:
+        """Continue *stream* at its stored positions, as ``KafkaStream.rewind`` describes it."""
+        saved = self._positions_in_store()
+        self._check_open(stream)
+        saved.rewind(stream)
+
+    def redeliver(self, stream: StreamCore) -> None:
+        """Go back to the message or batch in hand, as ``KafkaStream.redeliver`` describes it."""
+        stream.check_not_forked()
+        before = stream.handed(in_hand=True)
+        stream.redeliver()
+        if self._saved is not None:
+            for each, position in stream.handed(in_hand=True).items():
+                if each in before and position.offset < before[each].offset:
+                    self._saved.note_move(stream, each, position.offset)
+
     def seek(
         self, stream: StreamCore, partition: TopicPartition, to: StartPoint, timeout: float | None
     ) -> None:
@@ -75,9 +119,11 @@ class StreamControl:
         self._check_open(stream)
         left = self.seconds(timeout)
         if not isinstance(point, int):
-            stream.check_reads([where])
+            stream.cursor(where)  # which raises an error if the stream does not read the partition
             point = self._fetchers.find_offsets({where: point}, left)[where]
         stream.seek(where, point)
+        if self._saved is not None:
+            self._saved.note_move(stream, where, point)
 
     def pause(self, stream: StreamCore, partitions: Sequence[TopicPartition]) -> None:
         """Stop handing out messages of *partitions*, as ``KafkaStream.pause`` describes it."""
@@ -109,7 +155,7 @@ class StreamControl:
         self._check_open(stream)
         if not self._in_group:
             raise ConfigurationError("offsets are committed only for a group; set group_id")
-        stream.check_reads([where])
+        stream.cursor(where)
         return self._store.fetch([where], self.seconds(timeout))[where]
 
     def lag(self, stream: StreamCore, timeout: float | None) -> dict[TopicPartition, int]:
@@ -123,11 +169,21 @@ class StreamControl:
         return {each: max(0, ends[each] - self._position(stream, each, deadline)) for each in partitions}
 
     def check_commits(self, *, at_close: bool = False) -> None:
-        """Raise an error if the connector cannot commit. With *at_close*, its rebalance listener can commit
-        what is revoked because the connector closes."""
+        """Raise an error if the connector is closed or has no group, and so cannot commit. If *at_close* is
+        true, a call from the rebalance listener is allowed while the connector closes."""
         self._lifecycle.check_open(in_listener=at_close and self._ownership.changes_here())
         if not self._in_group:
             raise ConfigurationError("offsets can be committed only for a group; set group_id")
+        if self._saved is not None:
+            raise no_commits()
+
+    def _positions_in_store(self) -> SavedPositions:
+        if self._saved is None:
+            raise ConfigurationError(
+                "this connector has no offset store: pass offset_store=… to ConsumerConnector, or commit "
+                "offsets with commit_offsets()"
+            )
+        return self._saved
 
     def seconds(self, timeout: float | None) -> float:
         """Return *timeout* in seconds. None stands for ``default_api_timeout_ms``."""
@@ -138,9 +194,12 @@ class StreamControl:
             self._check_open(stream)
             if (position := stream.position(partition)) is not None:
                 return position
+            cursor, left = stream.cursor(partition), max(0.0, deadline - time.monotonic())
+            if cursor.owned.held_back and self._fetchers.find_start(stream.queue, cursor, left):
+                continue
             if time.monotonic() >= deadline:
                 raise KafkaTimeoutError(
-                    f"the position of {partition} is not known in time, because the offset at which reading "
+                    f"cannot tell the position of {partition} in time, because the offset at which reading "
                     f"begins is still being looked up{self._why()}"
                 )
             time.sleep(_POLL)

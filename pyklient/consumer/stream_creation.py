@@ -1,4 +1,4 @@
-"""The creation of streams from the arguments of the connector's methods, which are checked here."""
+"""Checks the arguments of the connector's methods that make streams, and creates the streams."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
@@ -13,7 +13,7 @@ from pyklient.consumer.start_points import Start, StartPoints
 from pyklient.consumer.stream.chunk_reader import Restart
 from pyklient.consumer.stream.messages_or_columns import Decoding
 from pyklient.consumer.stream.stream_core import StreamCore
-from pyklient.consumer.topic_filter import TopicFilter, Whitelist
+from pyklient.consumer.topic_filters.topic_filter import TopicFilter, Whitelist
 from pyklient.errors import ConfigurationError
 from pyklient.kernel import Lease
 from pyklient.serialization import Decoder, as_decoder
@@ -27,10 +27,16 @@ number of the topic's partitions get no messages."""
 
 
 class StreamCreation:
-    """Creates the streams of a connector with *config*. *restart* reads a cursor's partition again. *lease*
-    says until when the connector may hand out messages."""
+    """Creates the streams of a connector with *config*. Streams call *restart* to fetch a partition again
+    from another offset. *lease* has the time until which the connector may hand out messages."""
 
     def __init__(self, config: ConsumerConfig, restart: Restart, lease: Lease) -> None:
+        self.whole_batches = False
+        """True if a mirror reads the streams, which then hand out whole batches where possible."""
+        self.excluded_topics: frozenset[str] = frozenset()
+        """The topics that no topic filter selects."""
+        self.continues_at_committed = False
+        """See Subscription. Only streams of a topic filter can have it."""
         self._lease = lease
         self._check_crcs = config.check_crcs
         self._max_decompressed = config.max_decompressed_bytes
@@ -38,7 +44,9 @@ class StreamCreation:
         self._timeout = None if config.consumer_timeout_ms < 0 else config.consumer_timeout_ms / 1000
         self._max_bytes = config.prefetch_max_bytes
         self._shallow = config.shallowiterator_enable
+        self._on_corrupt = config.corrupt_handler
         self._most_chunks = config.queued_max_message_chunks
+        self._has_offset_store = config.offset_store is not None
         self._restart = restart
 
     def by_topic(
@@ -128,7 +136,7 @@ class StreamCreation:
         key_decoder: Decoder | None,
         value_decoder: Decoder | None,
     ) -> StreamChoice:
-        """Create *count* streams that share the topics of a filter. See
+        """Create *count* streams that together read the topics that *topic_filter* selects. See
         ConsumerConnector.create_message_streams_by_filter."""
         if not isinstance(topic_filter, TopicFilter):
             raise TypeError(f"topic_filter takes a Whitelist or a Blacklist, not {topic_filter!r}")
@@ -139,6 +147,8 @@ class StreamCreation:
             shared_streams=count,
             hides_internal=self._hides_internal,
             start=StartPoints(start),
+            excluded=self.excluded_topics,
+            continues_at_committed=self.continues_at_committed,
         )
         streams = [self._stream(topic_filter, decoding) for _ in range(count)]
         return StreamChoice(subscription, {}, streams)
@@ -147,6 +157,11 @@ class StreamCreation:
         self, topics: str | Sequence[str] | TopicFilter, start: Start, order: Order, max_in_hand: int
     ) -> tuple[StreamChoice, ParallelStream]:
         """Create the stream whose messages several workers handle. See ConsumerConnector.parallel."""
+        if self._has_offset_store:
+            raise ConfigurationError(
+                "parallel() cannot be used with offset_store, because its handlers share no transaction; "
+                "read a stream and save its positions with the results"
+            )
         if order not in get_args(Order):
             choices = ", ".join(map(repr, get_args(Order)))
             raise ConfigurationError(f"order must be one of {choices}, not {order!r}")
@@ -182,6 +197,8 @@ class StreamCreation:
             self._check_crcs,
             self._max_decompressed,
             self._shallow,
+            self._on_corrupt,
+            self.whole_batches,
         )
 
 

@@ -1,7 +1,7 @@
 """Ways to treat a message whose handler has failed: call the handler again after a pause, or send the message
 to a retry topic or a dead-letter topic.
 
-The same objects serve a loop over a stream and ``ConsumerConnector.parallel``.
+The classes can be used in a loop over a stream, and with ``ConsumerConnector.parallel``.
 """
 
 from pyklient.handlers.dead_letter_topic import DeadLetterTopic

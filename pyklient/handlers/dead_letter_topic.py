@@ -16,9 +16,9 @@ class DeadLetterTopic:
         dead_letters = DeadLetterTopic(producer, "orders.dead")
         connector.parallel("orders", charge, on_error=dead_letters).run()
 
-    The copy has the key, the value and the headers of the message, and headers that tell the error and where
-    the message was: ``__pyklient.errors.topic``, ``partition``, ``offset``, ``timestamp``, ``exception``,
-    ``message`` and ``stacktrace``, all as text. *producer* must not have encoders.
+    The copy has the key, the value and the headers of the message. Further headers tell where the message was
+    and what the error is: ``__pyklient.errors.topic``, ``….partition``, ``….offset``, ``….timestamp``,
+    ``….exception``, ``….message`` and ``….stacktrace``, all as text. *producer* must not have encoders.
     """
 
     def __init__(self, producer: Producer, topic: str, *, timeout: float | None = None) -> None:
@@ -29,7 +29,7 @@ class DeadLetterTopic:
     def __call__(self, message: Message, error: Exception) -> None:
         """Send a copy of *message*, whose handler has raised *error*, and wait until it is stored.
 
-        Raises the error of the producer if the copy is not stored within the time-out. The message must then
-        not count as handled.
+        Raises the error of the producer if the copy is not stored within the time-out. In that case, the
+        program must not commit *message*.
         """
         send_copy(self._producer, self._topic, message, error, {}, self._timeout)

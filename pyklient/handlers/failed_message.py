@@ -1,9 +1,11 @@
-"""Copies of a message whose handler has failed, in another topic, with the error in headers."""
+"""Sends a copy of a message to another topic if its handler has failed. Headers of the copy describe the
+error."""
 
 import traceback
 from collections.abc import Mapping
 from typing import Final
 
+from pyklient.errors import ConfigurationError
 from pyklient.kernel import Message
 from pyklient.producer.producer import Producer
 
@@ -15,9 +17,16 @@ _LONGEST_TEXT: Final = 8_000
 
 
 def check_producer(producer: Producer) -> Producer:
-    """Return *producer* if it is one. A wrong argument must not be noticed only when a message fails."""
+    """Return *producer* if it is a Producer without encoders. Otherwise raise an error now, rather than when
+    the first message fails."""
     if not isinstance(producer, Producer):
         raise TypeError(f"producer takes a Producer, not {producer!r}")
+    config = producer._config
+    if config.key_encoder is not None or config.value_encoder is not None:
+        raise ConfigurationError(
+            "producer has a value_encoder or a key_encoder, but copies of messages are sent as they are; "
+            "pass a producer without encoders"
+        )
     return producer
 
 
@@ -33,8 +42,8 @@ def send_copy(
 
     The copy has the key, the value and the headers of *message*, and headers about *error*. If *message* is a
     copy itself, these headers still name the topic, the partition and the offset of the original. *retry* has
-    more headers, which begin with ``__pyklient.retry.``. Raises the error of the producer after *timeout*
-    seconds, or after ``delivery_timeout_ms`` without *timeout*.
+    more headers; ``__pyklient.retry.`` is put before their names. Raises the error of the producer if the
+    copy is not stored within *timeout* seconds, or within ``delivery_timeout_ms`` if *timeout* is None.
     """
     for name, part in (("key", message.key), ("value", message.value)):
         if part is not None and not isinstance(part, bytes):
@@ -76,7 +85,7 @@ def _facts(message: Message, error: Exception) -> dict[str, str]:
 
 
 def _text(error: Exception) -> str:
-    """Return the text of *error*, whose class an application may have written."""
+    """Return ``str(error)``, or a replacement if ``str`` itself raises an exception."""
     try:
         return str(error)
     except Exception as failure:

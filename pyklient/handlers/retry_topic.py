@@ -23,11 +23,11 @@ class RetryTopic:
         orders.parallel("orders", charge, on_error=retry).run()
         retries.parallel("orders.retry", retry.handler(charge), on_error=retry).run()
 
-    A message that fails again is sent to the same topic again. When it fails for the last of *attempts* times
-    there, ``then(message, error)`` is called, which is a DeadLetterTopic or a function. Other messages do not
-    wait, so a message may be handled after later ones of its key. The copies have the headers that
-    DeadLetterTopic describes, and ``__pyklient.retry.attempt`` and ``__pyklient.retry.due`` (milliseconds
-    since 1970). *producer* must not have encoders.
+    A message that fails again is sent to the same topic again, up to *attempts* times. When its last attempt
+    fails, ``then(message, error)`` is called: *then* is a DeadLetterTopic or a function. Other messages do
+    not wait for a failed message, so later messages with its key may be handled first. The copies have the
+    headers that DeadLetterTopic describes, and ``__pyklient.retry.attempt`` and ``__pyklient.retry.due``
+    (milliseconds since 1970). *producer* must not have encoders.
     """
 
     def __init__(
@@ -42,11 +42,13 @@ class RetryTopic:
     ) -> None:
         if not callable(then):
             raise TypeError(
-                f"then must be a DeadLetterTopic or a function of a message and an error, not {then!r}"
+                f"the argument 'then' must be a DeadLetterTopic or a function of a message and an error, "
+                f"not {then!r}"
             )
+        argument_checks.plain_function(then, "then")
         self._producer = check_producer(producer)
         self._topic = argument_checks.topic_name(topic)
-        self._delay = argument_checks.seconds(delay, "delay")
+        self._delay = argument_checks.pause(delay, "delay")
         self._attempts = argument_checks.whole(attempts, "attempts", low=1)
         self._then = then
         self._timeout = None if timeout is None else argument_checks.seconds(timeout, "timeout")
@@ -54,8 +56,8 @@ class RetryTopic:
     def __call__(self, message: Message, error: Exception) -> None:
         """Send a copy of *message*, whose handler has raised *error*, and wait until it is stored.
 
-        Raises the error of the producer if the copy is not stored within the time-out. The message must then
-        not count as handled.
+        After the last attempt, calls *then* instead. Raises the error of the producer if the copy is not
+        stored within the time-out. In that case, the program must not commit *message*.
         """
         attempt = (_number(message, "attempt") if message.topic == self._topic else 0) + 1
         if attempt > self._attempts:
@@ -69,10 +71,12 @@ class RetryTopic:
         """Return a handler for the messages of the retry topic. It waits until a message is due, and then
         calls *handler*.
 
-        It waits for *delay* seconds at most, whatever the clocks of other machines say. The delay must be
-        less than ``max_poll_interval_ms``.
+        The wait is never longer than *delay* seconds, even if the clock of the machine that sent the copy is
+        fast. *delay* must be less than ``max_poll_interval_ms``.
         """
-
+        if not callable(handler):
+            raise TypeError(f"handler must be a function that takes a message, not {handler!r}")
+        argument_checks.plain_function(handler, "handler")
         return partial(_handle_when_due, handler, self._delay)
 
 
@@ -83,6 +87,7 @@ def _handle_when_due(handler: Callable[[Message], object], delay: float, message
 
 
 def _number(message: Message, name: str) -> int:
-    """Return the number in a header of a copy. Return 0 if the message is not a copy."""
+    """Return the number in the header ``__pyklient.retry.<name>``. Return 0 if the message has no such
+    header."""
     text = header(message, name) or ""
     return int(text) if text.isdecimal() and len(text) < 20 else 0

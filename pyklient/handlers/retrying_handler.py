@@ -39,6 +39,7 @@ class RetryingHandler:
     ) -> None:
         if not callable(handler):
             raise TypeError(f"handler must be a function that takes a message, not {handler!r}")
+        argument_checks.plain_function(handler, "handler")
         kinds = retry_on if isinstance(retry_on, tuple) else (retry_on,)
         if not all(isinstance(each, type) and issubclass(each, Exception) for each in kinds):
             raise TypeError(
@@ -47,7 +48,7 @@ class RetryingHandler:
         self._handler = handler
         self._attempts = argument_checks.whole(attempts, "attempts", low=1)
         self._backoff = Backoff(
-            argument_checks.seconds(backoff, "backoff"), argument_checks.seconds(backoff_max, "backoff_max")
+            argument_checks.pause(backoff, "backoff"), argument_checks.pause(backoff_max, "backoff_max")
         )
         self._retry_on = retry_on
 

@@ -1,4 +1,4 @@
-"""The code that runs once per record: appending to batches, deliveries, decoding into messages and columns.
+"""The code that runs once per record: it appends records to batches, and decodes records that were fetched.
 
 There are two kernels, which behave the same, and ``kernel_choice`` chooses one. ``_kernel.pyx``, with the
 ``.pxi`` files that it includes, is the compiled kernel. ``python_kernel`` is the kernel in Python. A ``.py``
@@ -14,12 +14,19 @@ from pyklient.kernel.kernel_choice import (
     Batch,
     ColumnBuilder,
     Delivery,
+    EventBuffer,
+    EventSender,
+    KeyedMessage,
     Lease,
     LeasedIterator,
     Message,
     append_rows,
+    array_hash,
+    by_partition,
+    by_topic,
     call_back,
     control_type,
+    count_within,
     decode,
     decode_columns,
     encode_record,
@@ -32,6 +39,8 @@ from pyklient.kernel.kernel_choice import (
     name,
     not_compiled,
     parse_records,
+    plain_bytes,
+    string_hash,
 )
 
 __all__ = [
@@ -41,12 +50,19 @@ __all__ = [
     "Chunk",
     "ColumnBuilder",
     "Delivery",
+    "EventBuffer",
+    "EventSender",
+    "KeyedMessage",
     "Lease",
     "LeasedIterator",
     "Message",
     "append_rows",
+    "array_hash",
+    "by_partition",
+    "by_topic",
     "call_back",
     "control_type",
+    "count_within",
     "convert",
     "decode",
     "decode_columns",
@@ -62,5 +78,7 @@ __all__ = [
     "name",
     "not_compiled",
     "parse_records",
+    "plain_bytes",
     "read_records",
+    "string_hash",
 ]

@@ -6,12 +6,19 @@ from pyklient.kernel.python_kernel import ArrowRows as ArrowRows
 from pyklient.kernel.python_kernel import Batch as Batch
 from pyklient.kernel.python_kernel import ColumnBuilder as ColumnBuilder
 from pyklient.kernel.python_kernel import Delivery as Delivery
+from pyklient.kernel.python_kernel import EventBuffer as EventBuffer
+from pyklient.kernel.python_kernel import EventSender as EventSender
+from pyklient.kernel.python_kernel import KeyedMessage as KeyedMessage
 from pyklient.kernel.python_kernel import Lease as Lease
 from pyklient.kernel.python_kernel import LeasedIterator as LeasedIterator
 from pyklient.kernel.python_kernel import Message as Message
 from pyklient.kernel.python_kernel import append_rows as append_rows
+from pyklient.kernel.python_kernel import array_hash as array_hash
+from pyklient.kernel.python_kernel import by_partition as by_partition
+from pyklient.kernel.python_kernel import by_topic as by_topic
 from pyklient.kernel.python_kernel import call_back as call_back
 from pyklient.kernel.python_kernel import control_type as control_type
+from pyklient.kernel.python_kernel import count_within as count_within
 from pyklient.kernel.python_kernel import decode as decode
 from pyklient.kernel.python_kernel import decode_columns as decode_columns
 from pyklient.kernel.python_kernel import encode_record as encode_record
@@ -23,6 +30,8 @@ from pyklient.kernel.python_kernel import microseconds as microseconds
 from pyklient.kernel.python_kernel import murmur2 as murmur2
 from pyklient.kernel.python_kernel import parse_messages as parse_messages
 from pyklient.kernel.python_kernel import parse_records as parse_records
+from pyklient.kernel.python_kernel import plain_bytes as plain_bytes
+from pyklient.kernel.python_kernel import string_hash as string_hash
 from pyklient.protocol.records.layout import Buffer
 
 class MessageIterator:

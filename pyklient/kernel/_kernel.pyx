@@ -14,7 +14,7 @@ from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree, PyMem_RawMalloc
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from cpython.unicode cimport PyUnicode_DecodeUTF8
-from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport INT32_MIN, int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memmove, memset
 from posix.time cimport CLOCK_REALTIME, clock_gettime, timespec
@@ -79,12 +79,19 @@ __all__ = [
     "Batch",
     "ColumnBuilder",
     "Delivery",
+    "EventBuffer",
+    "EventSender",
+    "KeyedMessage",
     "Lease",
     "LeasedIterator",
     "Message",
     "append_rows",
+    "array_hash",
+    "by_partition",
+    "by_topic",
     "call_back",
     "control_type",
+    "count_within",
     "decode",
     "decode_columns",
     "encode_record",
@@ -97,6 +104,8 @@ __all__ = [
     "murmur2",
     "parse_messages",
     "parse_records",
+    "plain_bytes",
+    "string_hash",
 ]
 
 cdef extern from *:
@@ -127,12 +136,23 @@ cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object number, int* overflow) except? -1
     unsigned long long PyLong_AsUnsignedLongLongMask(object number) except? 0xFFFFFFFFFFFFFFFF
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
+    ctypedef object (*ternaryfunc)(object, object, PyObject*)
+    ctypedef object (*vectorcallfunc)(PyObject*, PyObject**, size_t, PyObject*)
+    Py_ssize_t PyVectorcall_NARGS(size_t count)
     ctypedef struct PyTypeObject:
         const char* tp_name
         Py_ssize_t tp_basicsize
         PyObject* tp_dict
+        ternaryfunc tp_call
+        vectorcallfunc tp_vectorcall
     object PyDescr_NewMember(PyTypeObject* kind, PyMemberDef* member)
+    int PyObject_GenericSetAttr(object changed, object name, PyObject* value) except -1
+    bint PyObject_GC_IsTracked(object tracked)
+    void PyObject_GC_Track(PyObject* tracked)
+    void PyObject_GC_UnTrack(PyObject* tracked)
     void PyType_Modified(PyTypeObject* kind)
+    # The list takes the reference over.
+    void _store "PyList_SET_ITEM"(PyObject* filled, Py_ssize_t index, PyObject* item)
 
 cdef Py_ssize_t _CALLBACK_COST = CALLBACK_COST
 cdef Py_ssize_t _LEAST_CAPACITY = LEAST_CAPACITY
@@ -152,6 +172,10 @@ include "decode/column_builder.pxi"
 include "decode/lazy_messages.pxi"
 include "decode/lease.pxi"
 include "append/arrow_rows.pxi"
+include "classic/keyed_message.pxi"
+include "classic/event_buffer.pxi"
+include "classic/java_hashes.pxi"
+include "classic/partition_sorting.pxi"
 
 mark = PYKLIENT_KERNEL_MARK.decode()  # in the file's bytes, for compiled_loader.py
 

@@ -1,4 +1,4 @@
-"""Decodes and encodes whole batches of any record format, with an object for each record.
+"""Decodes a batch of any record format into a list of records, and encodes a list of records as one batch.
 
 This module is for code that handles one batch at a time, such as splitting a batch, converting it or writing
 it to a log. Records that users send and receive go through ``Appender`` and ``decode``.
@@ -23,6 +23,7 @@ from pyklient.protocol.records.layout import (
     LOG_APPEND_TIME,
     NO_PRODUCER_ID,
     NO_TIMESTAMP,
+    Buffer,
     Columns,
     DecodedRecord,
     Headers,
@@ -77,8 +78,8 @@ def encode_batch(
     partition_leader_epoch: int = -1,
     offset_deltas: Sequence[int] | None = None,
 ) -> bytes:
-    """Encode records, given as (timestamp_ms, key, value, headers), as one batch; in formats 0 and 1, as a
-    message set.
+    """Encode records, each given as (timestamp_ms, key, value, headers), as one batch. In formats 0 and 1,
+    the batch is a message set.
 
     *offset_deltas* are the distances of the records from *base_offset*, by default 0, 1, 2 …. Raises
     UnsupportedCodecError for zstd before format 2, and UnsupportedVersionError for headers, a producer id or
@@ -122,20 +123,20 @@ def encode_values_batch(
     timestamp_ms: int,
     magic: int = 2,
     compression: Compression = Compression.NONE,
-) -> bytes:
-    """Encode records that all have the same timestamp and no headers as one batch; in formats 0 and 1, as a
-    message set. There is at least one record.
+) -> list[Buffer]:
+    """Encode records that all have the same timestamp and no headers as one batch. In formats 0 and 1, the
+    batch is a message set. Return the parts of the batch in order.
 
-    *keys* are in the order of *values*; None if no record has a key. Raises UnsupportedCodecError for zstd
-    before format 2.
+    *values* must not be empty. *keys* are in the order of *values*; None if no record has a key. Raises
+    UnsupportedCodecError for zstd before format 2.
     """
     check_pair(magic, compression)
     count = len(values)
     if magic < 2:
         all_keys = [None] * count if keys is None else keys
         records = [(timestamp_ms, key, value) for key, value in zip(all_keys, values, strict=True)]
-        return encode_set(records, range(count), magic, compression)
-    payload = encode_values(values, keys)
+        return [encode_set(records, range(count), magic, compression)]
+    payload: Buffer = encode_values(values, keys)
     if compression:
         payload = compress(compression, payload)
     header = batch_header(
@@ -145,7 +146,7 @@ def encode_values_batch(
         max_timestamp=timestamp_ms,
         compression=compression,
     )
-    return header + payload
+    return [header, payload]
 
 
 def _reject_newer_features(

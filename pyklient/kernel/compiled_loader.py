@@ -1,9 +1,8 @@
-"""Finds and loads the compiled kernel that was built from the same sources as the imported modules of
-pyklient.
+"""Finds and loads a compiled kernel that was built from the same sources as the imported modules of pyklient.
 
-The kernel is in the same folder as these modules if pyklient was installed or built in place. However, if
-Python is started in a clone, it imports the clone's modules, while the kernel that was built from the same
-sources may be in the installed pyklient.
+Usually the kernel is in the same folder as these modules. However, if Python is started in a clone of
+pyklient that has no kernel, the modules of the clone are imported. In that case, the kernel of an installed
+pyklient is loaded if it was built from the same sources.
 """
 
 import importlib.util
@@ -43,12 +42,12 @@ def find_compiled() -> ModuleType | str:
 
 
 def _files() -> Iterator[str]:
-    """Yield the path of each compiled kernel that can be found: the one in the folder of this module first,
-    and then those in other installations of pyklient on ``sys.path``.
+    """Yield the path of each compiled kernel that can be found: first the kernel in the folder of this
+    module, then the kernels in other installations of pyklient on ``sys.path``.
 
-    Kernels of other installations are yielded only if this folder has the sources of the kernel, so that the
-    caller can check whether a kernel was built from these sources. The version number alone does not show
-    that.
+    If the folder of this module does not have the kernel's sources, other installations are skipped, because
+    the caller could not check that their kernels were built from the same sources. The same version number
+    does not prove that.
     """
     beside = importlib.util.find_spec(_NAME)
     if beside is not None and beside.origin is not None:
@@ -64,9 +63,11 @@ def _files() -> Iterator[str]:
 
 
 def _belongs(found: str, wanted: str) -> bool:
-    """Return True if a compiled kernel fits the imported modules of pyklient. *found* is the mark in the
-    kernel's file, a text that names its version and its sources. *wanted* is the mark that the modules
-    expect."""
+    """Return True if a compiled kernel fits the imported modules of pyklient.
+
+    *found* is the mark in the kernel's file: a text that identifies its version and its sources. *wanted* is
+    the mark that a kernel for these modules has.
+    """
     name, version, sources = wanted.split(";")[:3]
     return found == wanted or (not sources and found.startswith(f"{name};{version};"))
 

@@ -20,12 +20,19 @@ __all__ = [
     "Batch",
     "ColumnBuilder",
     "Delivery",
+    "EventBuffer",
+    "EventSender",
+    "KeyedMessage",
     "Lease",
     "LeasedIterator",
     "Message",
     "append_rows",
+    "array_hash",
+    "by_partition",
+    "by_topic",
     "call_back",
     "control_type",
+    "count_within",
     "decode",
     "decode_columns",
     "encode_record",
@@ -39,6 +46,8 @@ __all__ = [
     "name",
     "not_compiled",
     "parse_records",
+    "plain_bytes",
+    "string_hash",
 ]
 
 
@@ -72,12 +81,19 @@ if TYPE_CHECKING or not_compiled:
         Batch,
         ColumnBuilder,
         Delivery,
+        EventBuffer,
+        EventSender,
+        KeyedMessage,
         Lease,
         LeasedIterator,
         Message,
         append_rows,
+        array_hash,
+        by_partition,
+        by_topic,
         call_back,
         control_type,
+        count_within,
         decode,
         decode_columns,
         encode_record,
@@ -87,12 +103,19 @@ if TYPE_CHECKING or not_compiled:
         microseconds,
         murmur2,
         parse_records,
+        plain_bytes,
+        string_hash,
     )
 else:
     Appender, Batch, Delivery = _compiled.Appender, _compiled.Batch, _compiled.Delivery
     call_back = _compiled.call_back
     ArrowRows, append_rows = _compiled.ArrowRows, _compiled.append_rows
     Message = _compiled.Message
+    EventBuffer, EventSender = _compiled.EventBuffer, _compiled.EventSender
+    KeyedMessage = _compiled.KeyedMessage
+    by_partition, by_topic = _compiled.by_partition, _compiled.by_topic
+    count_within, plain_bytes = _compiled.count_within, _compiled.plain_bytes
+    array_hash, string_hash = _compiled.array_hash, _compiled.string_hash
     Lease, LeasedIterator = _compiled.Lease, _compiled.LeasedIterator
     control_type, decode = _compiled.control_type, _compiled.decode
     ColumnBuilder, decode_columns = _compiled.ColumnBuilder, _compiled.decode_columns

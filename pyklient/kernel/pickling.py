@@ -1,7 +1,7 @@
 """Restores messages and deliveries from pickles with the kernel in use, even if the other kernel wrote them.
 
-A pickle names the functions of this module. ``kernel_choice`` tells them how the kernel in use makes its
-objects.
+A pickle names ``restore_message`` or ``restore_delivery``. ``kernel_choice`` calls ``restore_with``, so that
+both functions make objects of the kernel in use.
 """
 
 from collections.abc import Callable
@@ -23,5 +23,6 @@ def restore_message(*fields: Any) -> Any:
 
 
 def restore_delivery(*fields: Any) -> Any:
-    """Return the delivery that was pickled with these *fields*. Its result is known."""
+    """Return the delivery that was pickled with these *fields*. Only deliveries whose result is known can be
+    pickled."""
     return _restorers["delivery"](*fields)

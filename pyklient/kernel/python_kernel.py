@@ -1,7 +1,7 @@
 """The kernel in Python. The compiled kernel, ``_kernel``, must behave exactly as this one.
 
-A kernel consists of functions over buffers and batches under construction. It uses no sockets and no threads,
-and retries nothing.
+A kernel works on buffers and on batches under construction. It uses no sockets and no threads, and retries
+nothing.
 """
 
 from functools import partial
@@ -10,6 +10,10 @@ from typing import Final
 from pyklient.kernel.append.appender import Appender, Batch, Delivery, call_back
 from pyklient.kernel.append.arrow_rows import ArrowRows, append_rows
 from pyklient.kernel.append.record_encoding import encode_record, encode_records, encode_values, murmur2
+from pyklient.kernel.classic.event_buffer import EventBuffer, EventSender
+from pyklient.kernel.classic.java_hashes import array_hash, string_hash
+from pyklient.kernel.classic.keyed_message import KeyedMessage, by_topic, count_within, plain_bytes
+from pyklient.kernel.classic.partition_sorting import by_partition
 from pyklient.kernel.decode import batch_reader, column_decoding, message_decoding
 from pyklient.kernel.decode.column_builder import ColumnBuilder, memory, microseconds
 from pyklient.kernel.decode.lease import Lease, LeasedIterator
@@ -22,12 +26,19 @@ __all__ = [
     "Batch",
     "ColumnBuilder",
     "Delivery",
+    "EventBuffer",
+    "EventSender",
+    "KeyedMessage",
     "Lease",
     "LeasedIterator",
     "Message",
     "append_rows",
+    "array_hash",
+    "by_partition",
+    "by_topic",
     "call_back",
     "control_type",
+    "count_within",
     "decode",
     "decode_columns",
     "encode_record",
@@ -39,6 +50,8 @@ __all__ = [
     "murmur2",
     "parse_messages",
     "parse_records",
+    "plain_bytes",
+    "string_hash",
 ]
 
 _LOOPS: Final = batch_reader.RecordLoops(parse_records, parse_messages, make_messages)

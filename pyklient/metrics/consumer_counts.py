@@ -1,30 +1,51 @@
-"""Counts what a consumer fetches, hands out, commits and is assigned. One thread at a time counts."""
+"""Counts the records that a consumer fetches and hands out, its commits and its assignments.
+
+Only one thread at a time may add to a count. Any thread may read the counts.
+"""
 
 import time
 from collections.abc import Collection
 from operator import itemgetter
+from typing import NamedTuple
 
 from pyklient.metrics.counters import DurationHistogram, Meter, add_errors, count_error
 from pyklient.metrics.snapshots import CommitMetrics, RebalanceMetrics, Throughput
 from pyklient.topic_partition import TopicPartition
 
-__all__ = ["CommitCounts", "ConsumerCounts", "PartitionCounts", "RebalanceCounts"]
+__all__ = ["CommitCounts", "ConsumerCounts", "CorruptCounts", "PartitionCounts", "RebalanceCounts"]
 
 _MOST_UNUSED = 10_000
-"""The largest number of partitions that are not read any more and still have counts of their own."""
+"""The largest number of partitions that keep counts of their own after they are no longer read."""
+
+
+class CorruptCounts(NamedTuple):
+    """The number of batches that were skipped because they cannot be read, and the number of their
+    offsets."""
+
+    batches: int = 0
+    offsets: int = 0
+
+    def plus(self, other: "CorruptCounts") -> "CorruptCounts":
+        """Return the sum of these counts and the counts of *other*."""
+        return CorruptCounts(self.batches + other.batches, self.offsets + other.offsets)
 
 
 class PartitionCounts:
-    """The counts of what was read of one partition. The fetcher and the loop that read the partition add to
-    them."""
+    """The numbers of records, batches and bytes that were read from one partition, and of errors. The fetcher
+    and the loop that read the partition add to these counts."""
 
-    __slots__ = ("consumed", "errors", "fetched", "readable_to")
+    __slots__ = ("consumed", "corrupt", "errors", "fetched", "readable_to")
 
     def __init__(self, began: float = 0.0) -> None:
         self.fetched = Meter(began)
-        """The responses with records, counted as batches. Only the fetcher's thread adds to it."""
+        """The fetch responses that had records of the partition, each counted as one batch. Only the
+        fetcher's thread adds to this count."""
         self.consumed = Meter(began)
-        """The records that were handed out. A thread that adds to it must hold the lock of the stream."""
+        """The records that were handed out. A thread that adds to this count must hold the lock of the
+        stream."""
+        self.corrupt = CorruptCounts()
+        """The batches that were skipped because they cannot be read. A thread that changes it must hold the
+        lock of the stream."""
         self.errors: dict[str, int] = {}
         self.readable_to: int | None = None
         """The offset up to which the partition can be read, as of the last response: the high watermark or
@@ -36,17 +57,17 @@ class PartitionCounts:
 
 
 class ConsumerCounts:
-    """The counts of the records that one consumer has read so far, by partition. Partitions that were read
-    earlier are included."""
+    """The counts of one consumer, by partition. Partitions that the consumer no longer reads are included."""
 
     def __init__(self) -> None:
         self.began = time.monotonic()
         self._partitions: dict[TopicPartition, PartitionCounts] = {}
         self._gone = PartitionCounts(self.began)
-        """The sum of the counts of partitions that have no counts of their own any more."""
+        """The sum of the counts of partitions whose own counts were dropped."""
 
     def of(self, at: TopicPartition) -> PartitionCounts:
-        """Return the counts of a partition. They contain what was read of it before."""
+        """Return the counts of a partition. If the consumer has read the partition before, the counts
+        continue."""
         found = self._partitions.get(at)
         if found is None:
             found = self._partitions[at] = PartitionCounts(self.began)
@@ -57,18 +78,27 @@ class ConsumerCounts:
         return dict(sorted(self._partitions.items(), key=itemgetter(0)))
 
     def keep(self, in_use: Collection[TopicPartition]) -> None:
-        """If very many partitions are not *in_use*, replace their counts by one sum, to limit the memory."""
+        """If very many partitions are not *in_use*, add their counts to one sum and drop them, to limit the
+        memory."""
         if len(self._partitions) <= len(in_use) + _MOST_UNUSED:
             return
         for at in self._partitions.keys() - set(in_use):
             counts = self._partitions.pop(at)
             self._gone.fetched.add_total(counts.fetched)
             self._gone.consumed.add_total(counts.consumed)
+            self._gone.corrupt = self._gone.corrupt.plus(counts.corrupt)
             self._gone.errors = add_errors([self._gone.errors, counts.errors])
 
+    def corrupt(self) -> CorruptCounts:
+        """Return the counts of all partitions together."""
+        found = self._gone.corrupt
+        for each in list(self._partitions.values()):
+            found = found.plus(each.corrupt)
+        return found
+
     def total(self, now: float) -> tuple[Throughput, Throughput, dict[str, int]]:
-        """Return the counts of all partitions together at the time *now*: consumed, fetched, and the number
-        of each error."""
+        """Return the counts of all partitions together at the time *now*: consumed records, fetched batches,
+        and the number of errors by name."""
         every = [*self._partitions.values(), self._gone]
         return (
             Throughput.sum(each.consumed.snapshot(now) for each in every),
@@ -89,12 +119,12 @@ class RebalanceCounts:
         self._since: float | None = None
 
     def begin(self) -> None:
-        """Note the time at which partitions are given up, unless a rebalance has begun already."""
+        """Store the time at which a rebalance begins, unless one has begun already."""
         if self._since is None:
             self._since = time.monotonic()
 
     def end(self) -> None:
-        """Count an assignment."""
+        """Count an assignment, which ends a rebalance if one has begun."""
         self.assignments += 1
         if self._since is not None:
             now = time.monotonic()
@@ -120,13 +150,14 @@ class CommitCounts:
         self.failed = 0
 
     def count(self, stored: int, *, failed: bool) -> None:
-        """Count a commit that has stored *stored* offsets."""
+        """Count a commit that has stored *stored* offsets. *failed* is true if at least one offset was not
+        stored."""
         self.commits += stored > 0
         self.offsets += stored
         self.failed += failed
 
     def plus(self, other: "CommitCounts") -> CommitMetrics:
-        """Return the sum of these counts and the counts of *other*."""
+        """Return the sum of these counts and the counts in *other*, as metrics."""
         return CommitMetrics(
             commits=self.commits + other.commits,
             offsets=self.offsets + other.offsets,

@@ -16,16 +16,16 @@ from pyklient.metrics.snapshots import Durations, Throughput
 __all__ = ["DurationHistogram", "Meter", "add_errors", "count_error"]
 
 _WINDOW: Final = 30.0
-"""The number of seconds over which a rate is averaged. Durations are kept for at least this time."""
+"""The number of seconds over which a rate is averaged. Recent durations are kept for at least this time."""
 _PERIOD: Final = 5.0
-"""The number of seconds between two marks of a Meter."""
+"""The number of seconds after which a Meter stores its totals again (as a mark)."""
 _MARKS: Final = int(_WINDOW / _PERIOD) + 2
 _SHORTEST: Final = 1.0
-"""The smallest number of seconds over which a rate is computed. The rate of a shorter time would say
-nothing."""
+"""The smallest number of seconds by which a rate is divided, so that a single batch right after the start
+does not give a huge rate."""
 
 _LEAST_EXPONENT: Final = -17
-"""An exponent of 2: the first bucket of durations begins at that power of 2, in seconds (about 8
+"""The exponent of the power of 2, in seconds, at which the first bucket of durations begins (about 8
 microseconds)."""
 _OCTAVES: Final = 28
 _PER_OCTAVE: Final = 8
@@ -33,10 +33,10 @@ _BUCKETS: Final = _OCTAVES * _PER_OCTAVE
 
 
 class Meter:
-    """A counter of batches, records and bytes since the start, and of their rates.
+    """Counts batches, records and bytes since the start, and computes their rates.
 
-    *began* is the time at which the counting has begun, in monotonic seconds. A mark has a time and the
-    totals at that time. Only the last few marks are kept.
+    *began* is the time of the start, in monotonic seconds. To compute rates, a Meter stores its totals every
+    few seconds. Such a copy of the totals is called a mark, and only the last few marks are kept.
     """
 
     __slots__ = ("_began", "_marks", "_next_mark", "batches", "bytes", "records")
@@ -60,10 +60,10 @@ class Meter:
         self.bytes += size
 
     def add_evenly(self, records: int, size: int, since: float, now: float) -> None:
-        """Count records that were handled at an even pace from the time *since* to the time *now*.
+        """Count *records* records that were handled at an even pace from the time *since* to the time *now*.
 
-        They are counted as one more batch if *size* is not 0. If *size* is 0, their batch has been counted
-        already.
+        *size* is their batch's size in bytes, or 0 if the batch has been counted already. Unless *size* is 0,
+        one more batch is counted.
         """
         batches, span = self.batches + (size > 0), now - since
         if span <= _PERIOD:
@@ -102,7 +102,7 @@ class Meter:
 
 
 class _Mark(NamedTuple):
-    """The totals of a Meter at one time."""
+    """The totals of a Meter at the time *time*."""
 
     time: float
     batches: int
@@ -111,11 +111,12 @@ class _Mark(NamedTuple):
 
 
 def _start_of_window(marks: tuple[_Mark, ...], began: float, total: _Mark) -> _Mark:
-    """Return the totals at the start of the window for the rates at the time of *total*.
+    """Return the totals at the start of the window, the time over which rates are averaged. *total* has the
+    present totals.
 
-    The window has 30 to 35 seconds, or fewer if the counting has begun later. The totals at its start are
-    exact: if two marks are further apart than one period, everything between them was added in the first
-    period.
+    The window is the last 30 to 35 seconds, or the time since *began* if that is shorter. At *began*, all
+    totals were 0. If *marks* has no mark of 30 to 35 seconds ago, nothing was counted between that time and
+    the next mark, so the result has the totals of the next mark.
     """
     start = total.time - _WINDOW
     if began >= start:
@@ -128,10 +129,10 @@ def _start_of_window(marks: tuple[_Mark, ...], began: float, total: _Mark) -> _M
 
 
 class DurationHistogram:
-    """A fixed number of buckets that count durations. A quantile is off by 6 % at most.
+    """A fixed number of buckets that count durations, to compute quantiles of the last 30 to 60 seconds. A
+    quantile is off by 6 % at most.
 
-    The quantiles are those of the last 30 to 60 seconds: a set of buckets is filled for 30 seconds, and then
-    kept for another 30 seconds.
+    A set of buckets is filled for 30 seconds, and then kept for another 30 seconds.
     """
 
     __slots__ = ("_before", "_buckets", "_ends", "_max", "_max_before", "count", "total")
@@ -143,7 +144,7 @@ class DurationHistogram:
         self._before: list[int] | None = None
         self._max = self._max_before = 0.0
         self._ends = 0.0
-        """The time at which the next value begins a new set of buckets."""
+        """The time from which on durations are counted in a new set of buckets."""
 
     def add(self, seconds: float, now: float) -> None:
         """Count a duration that has ended at the time *now*."""
@@ -155,7 +156,11 @@ class DurationHistogram:
             self._max = seconds
         fraction, exponent = frexp(seconds)
         bucket = (exponent - _LEAST_EXPONENT) * _PER_OCTAVE + int((fraction - 0.5) * 2 * _PER_OCTAVE)
-        self._buckets[max(0, min(bucket, _BUCKETS - 1))] += 1
+        if bucket < 0:
+            bucket = 0
+        elif bucket >= _BUCKETS:
+            bucket = _BUCKETS - 1
+        self._buckets[bucket] += 1
 
     def _begin(self, now: float) -> None:
         recent = now < self._ends + _WINDOW

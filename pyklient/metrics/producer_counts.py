@@ -3,19 +3,20 @@ counts."""
 
 from typing import Final
 
-from pyklient.metrics.counters import DurationHistogram, Meter, count_error
-from pyklient.metrics.snapshots import ProducedPartition
+from pyklient.metrics.counters import DurationHistogram, Meter, add_errors, count_error
+from pyklient.metrics.snapshots import ProducedPartition, Throughput
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["ProducerCounts"]
 
 
 _MOST: Final = 10_000
-"""The number of partitions up to which the counts of idle topics are kept."""
+"""If there are more partitions than this number, the counts of topics that are no longer used are dropped."""
 
 
 class _Partition:
-    """The counts of the batches of one partition, or of all partitions."""
+    """The counts of the batches of one partition, or of several partitions that have no counts of their own
+    any more."""
 
     __slots__ = ("delivered", "errors", "failed_records", "retried_batches")
 
@@ -40,53 +41,65 @@ class ProducerCounts:
 
     def __init__(self, began: float) -> None:
         self.began = began
-        self.total = _Partition(began)
         self.sealed = Meter(began)
-        """The batches that were sent for the first time, before compression."""
+        """The batches that were sent at least once, with their size before compression."""
         self.compressed = Meter(began)
-        """The batches that were sent for the first time, after compression."""
+        """The batches that were sent at least once, with their size after compression."""
         self.queue_time = DurationHistogram()
         self.delivery_time = DurationHistogram()
         self._partitions: dict[TopicPartition, _Partition] = {}
+        self._gone = _Partition(began)
+        """The sum of the counts of partitions whose own counts were dropped."""
 
     def partitions(self, now: float) -> dict[TopicPartition, ProducedPartition]:
         """Return the counts of each partition at the time *now*."""
         return {at: each.snapshot(now) for at, each in list(self._partitions.items())}
 
+    def total(self, now: float) -> ProducedPartition:
+        """Return the counts of all partitions together at the time *now*."""
+        every = [each.snapshot(now) for each in (*self._partitions.values(), self._gone)]
+        return ProducedPartition(
+            delivered=Throughput.sum(each.delivered for each in every),
+            failed_records=sum(each.failed_records for each in every),
+            retried_batches=sum(each.retried_batches for each in every),
+            errors=add_errors(each.errors for each in every),
+        )
+
     def seal(self, records: int, size: int, compressed_size: int, seconds: float, now: float) -> None:
-        """Count a batch that is sent for the first time, *seconds* after it was begun."""
+        """Count a batch that is sent for the first time, *seconds* after it was begun. *size* is its size
+        before compression."""
         self.sealed.add(records, size, now)
         self.compressed.add(records, compressed_size, now)
         self.queue_time.add(seconds, now)
 
     def deliver(self, at: TopicPartition, records: int, size: int, seconds: float, now: float) -> None:
         """Count a batch that is confirmed, *seconds* after it was begun."""
-        self.total.delivered.add(records, size, now)
         self._partition(at).delivered.add(records, size, now)
         self.delivery_time.add(seconds, now)
 
     def fail(self, at: TopicPartition, records: int) -> None:
         """Count records that were not delivered."""
-        self.total.failed_records += records
         self._partition(at).failed_records += records
 
     def retry(self, at: TopicPartition) -> None:
         """Count a batch that is sent again."""
-        self.total.retried_batches += 1
         self._partition(at).retried_batches += 1
 
     def error(self, at: TopicPartition, code: int) -> None:
         """Count an error response to a batch."""
-        count_error(self.total.errors, code)
         count_error(self._partition(at).errors, code)
 
     def forget(self, topic: str) -> None:
-        """Drop the counts of the partitions of *topic*, which is not used any more, if there are very
-        many partitions. The totals do not change."""
+        """If there are very many partitions, drop the counts of *topic*, which the producer no longer uses.
+        The totals do not change, except for their rates."""
         if len(self._partitions) <= _MOST:
             return
         for at in [at for at in self._partitions if at.topic == topic]:
-            del self._partitions[at]
+            counts = self._partitions.pop(at)
+            self._gone.delivered.add_total(counts.delivered)
+            self._gone.failed_records += counts.failed_records
+            self._gone.retried_batches += counts.retried_batches
+            self._gone.errors = add_errors([self._gone.errors, counts.errors])
 
     def _partition(self, at: TopicPartition) -> _Partition:
         found = self._partitions.get(at)

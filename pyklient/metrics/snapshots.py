@@ -1,8 +1,8 @@
 """The snapshots that ``Producer.metrics`` and ``ConsumerConnector.metrics`` return.
 
 Times are in seconds and sizes in bytes. A total counts since the client was made, and never falls. A rate is
-the mean of the last 30 to 35 seconds, or of the time since the client was made if that is shorter. Quantiles
-are those of the last 30 to 60 seconds, and off by 6 % at most.
+the mean of the last 30 to 35 seconds, or of the time since the client was made if that is shorter, but of at
+least one second. Quantiles are those of the last 30 to 60 seconds, and off by 6 % at most.
 """
 
 from collections.abc import Iterable, Mapping
@@ -84,9 +84,9 @@ class BrokerMetrics:
     """The traffic with one broker, over all connections to it."""
 
     address: str
-    """The host and port that were contacted last."""
+    """The address (host and port) to which the client last tried to connect."""
     connections: int = 0
-    """The number of connections that were opened, including TLS and login."""
+    """The number of connections that were opened, and whose TLS handshake and login have succeeded."""
     failed_connections: int = 0
     requests: Mapping[str, RequestMetrics] = field(default_factory=dict)
     """The requests by name, such as ``Produce``, ``Fetch`` and ``OffsetCommit``."""
@@ -112,8 +112,8 @@ class ProducedPartition:
     """The numbers of records and batches that a producer has sent to one partition."""
 
     delivered: Throughput = field(default_factory=Throughput)
-    """The records that the broker has confirmed, or with ``acks=0`` the records that were sent. Their bytes
-    are those of the batches as they were sent: compressed, and with their headers."""
+    """The records that the broker has confirmed, or with ``acks=0`` the records that were sent. The bytes are
+    the size of the sent batches, after compression and with headers."""
     failed_records: int = 0
     """The number of records that were not delivered."""
     retried_batches: int = 0
@@ -146,10 +146,10 @@ class ProducerMetrics:
     buffer_memory: int
     batch_fill: float | None
     """The mean size before compression of the batches that were sent in the last 30 to 35 seconds, divided by
-    ``batch_size``. None if none was sent."""
+    ``batch_size``. None if no batch was sent."""
     compression_ratio: float | None
     """The size after compression of the batches that were sent in the last 30 to 35 seconds, divided by their
-    size before compression. None if none was sent."""
+    size before compression. None if no batch was sent."""
     queue_time: Durations
     """The time from the first record of a batch until the batch is sent for the first time. It includes
     ``linger_ms``."""
@@ -174,12 +174,13 @@ class ConsumedPartition:
     assigned: bool = True
     """True if the consumer reads the partition now."""
     consumed: Throughput = field(default_factory=Throughput)
-    """The records that were handed out, and the bytes that were decoded for them, as they were fetched. A
-    record that is handed out twice counts twice."""
+    """The records that were handed out, and their fetched bytes (compressed). A record that is handed out
+    twice counts twice."""
     fetched: Throughput = field(default_factory=Throughput)
-    """The responses with records (as batches), and their bytes. The records in them are not counted."""
+    """The fetched bytes of the partition. ``batches`` is the number of fetch responses with records of the
+    partition. ``records`` is always 0."""
     position: int | None = None
-    """The offset of the next message. None until it is known, and if the partition is not assigned."""
+    """The offset of the next message. None if it is not known yet, or if the partition is not assigned."""
     end: int | None = None
     """The offset up to which the partition can be read, as of the last response: the high watermark, or with
     ``read_committed`` the last stable offset. None until the first response."""
@@ -187,13 +188,16 @@ class ConsumedPartition:
     """The bytes that were fetched and are not yet read."""
     errors: Mapping[str, int] = field(default_factory=dict)
     """The number of error responses to fetches of this partition, by the name of the error code."""
+    corrupt_batches: int = 0
+    """The number of batches that were skipped because they cannot be read (``on_corrupt``)."""
+    skipped_offsets: int = 0
+    """The number of offsets in the batches that were skipped because they cannot be read (``on_corrupt``)."""
+    lag: int | None = field(init=False)
+    """The number of offsets from the position to the end. None if one of them is not known."""
 
-    @property
-    def lag(self) -> int | None:
-        """The number of offsets from the position to the end. None if one of them is not known."""
-        if self.position is None or self.end is None:
-            return None
-        return max(0, self.end - self.position)
+    def __post_init__(self) -> None:
+        lag = None if self.position is None or self.end is None else max(0, self.end - self.position)
+        object.__setattr__(self, "lag", lag)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,10 +207,11 @@ class RebalanceMetrics:
     assignments: int = 0
     """The number of times that partitions were assigned, the first time included."""
     revoked_partitions: int = 0
-    """The number of partitions that were given back. A partition counts each time."""
+    """The number of partitions that the consumer gave back. A partition that is given back twice counts
+    twice."""
     lost_partitions: int = 0
-    """The number of partitions that the group gave to other members without waiting for this one. A partition
-    counts each time."""
+    """The number of partitions that the group gave to other members without waiting for this member. A
+    partition that is lost twice counts twice."""
     durations: Durations = field(default_factory=Durations)
     """The time from the moment at which the consumer began to give partitions back, or to join its group,
     until its next assignment. Empty for a consumer without a group."""
@@ -237,7 +242,8 @@ class ConsumerMetrics:
     consumed: Throughput
     """The records that were handed out, of all partitions that were ever assigned."""
     fetched: Throughput
-    """The responses with records (as batches), and their bytes."""
+    """The fetched bytes of all partitions. ``batches`` is the number of fetch responses with records, counted
+    for each partition. ``records`` is always 0."""
     errors: Mapping[str, int]
     """The number of error responses to fetches of partitions, by the name of the error code."""
     rebalances: RebalanceMetrics
@@ -247,11 +253,18 @@ class ConsumerMetrics:
     are left out."""
     brokers: Mapping[int, BrokerMetrics]
     """The traffic with each broker, by node id. Bootstrap servers have negative numbers."""
+    corrupt_batches: int = 0
+    """The number of batches that were skipped because they cannot be read (``on_corrupt``)."""
+    skipped_offsets: int = 0
+    """The number of offsets in the batches that were skipped because they cannot be read (``on_corrupt``)."""
+    lag: int | None = field(init=False)
+    """The sum of the lags of the assigned partitions. None while the lag of one of them is not known, for
+    example before the first response of a broker."""
 
-    @property
-    def lag(self) -> int:
-        """The sum of the lags of the assigned partitions. A lag that is not known yet counts as 0."""
-        return sum(each.lag or 0 for each in self.partitions.values())
+    def __post_init__(self) -> None:
+        lags = [each.lag for each in self.partitions.values() if each.assigned]
+        known = [lag for lag in lags if lag is not None]
+        object.__setattr__(self, "lag", sum(known) if len(known) == len(lags) else None)
 
     @property
     def queued_bytes(self) -> int:

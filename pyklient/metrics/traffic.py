@@ -1,8 +1,7 @@
 """Counts the requests to one broker: how many, how large, how long their responses took, and their errors.
 
-A connection counts with the lock held that guards its requests in flight. There is one Traffic for each
-broker and purpose, because a broker has at most one connection for each purpose. A Traffic outlives
-connections.
+A connection holds its lock while it counts. There is one Traffic for each broker and purpose, because a
+broker has at most one connection for each purpose. A Traffic outlives connections.
 """
 
 from collections.abc import Iterable
@@ -36,7 +35,7 @@ class Traffic:
     def __init__(self, node_id: int) -> None:
         self.node_id = node_id
         self.address = ""
-        """The host and port that were contacted last."""
+        """The address (host and port) to which the client last tried to connect."""
         self.connections = 0
         """The number of connections that were opened."""
         self.failed_connections = 0

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pyklient.config import ClientConfig
-from pyklient.errors import BrokerConnectionError, KafkaError, RegistryConnectionError
-from pyklient.net.connection.transport import Endpoint, UnreachableError
+from pyklient.errors import BrokerConnectionError, KafkaError, RegistryConnectionError, UnreachableError
+from pyklient.net.connection.transport import Endpoint
 from pyklient.protocol.messages import MetadataResponse
 from pyklient.registry.settings import ZooKeeperSettings
 
@@ -28,7 +28,10 @@ class NobodyThereError(BrokerConnectionError):
 
 
 class Bootstrap:
-    """The addresses to which a client connects before it knows a broker of the cluster."""
+    """The addresses of the servers to which a client connects while it knows no broker of the cluster yet.
+
+    Methods that need ZooKeeper do nothing if the client does not use ZooKeeper.
+    """
 
     def __init__(self, config: ClientConfig) -> None:
         self._config = config
@@ -50,8 +53,8 @@ class Bootstrap:
         return self._servers if self._discovery is None else (*self._servers, *self._discovery.endpoints)
 
     def look(self, timeout: float) -> None:
-        """If the client uses ZooKeeper, and a node there has changed, read the brokers from ZooKeeper
-        again.
+        """Read the brokers from ZooKeeper again if they have changed there. Does nothing if the client does
+        not use ZooKeeper.
 
         Raises NobodyThereError if ZooKeeper has refused connections, or its host has had no address, for
         ``bootstrap_refused_timeout_ms``.
@@ -70,8 +73,8 @@ class Bootstrap:
             raise
 
     def complete(self, response: MetadataResponse) -> None:
-        """If the client uses ZooKeeper, add to *response* the brokers and other facts that only ZooKeeper
-        knows."""
+        """Complete *response* with the brokers, the controller and the cluster id that only ZooKeeper knows.
+        Does nothing if the client does not use ZooKeeper."""
         if self._discovery is not None:
             self._discovery.complete(response)
 
@@ -84,13 +87,15 @@ class Bootstrap:
             self._discovery.add_listener(listener)
 
     def reached(self, endpoint: Endpoint) -> None:
-        """Remember that there is a connection to *endpoint*."""
+        """Remember that a connection to *endpoint* was made. After that, ``give_up_if_nobody_is_there`` does
+        not give up any more."""
         self._reached.add((endpoint.host, endpoint.port))
 
     def give_up_if_nobody_is_there(self, error: UnreachableError, began: float) -> None:
-        """Remember that an attempt to connect, begun at the time *began*, found no server.
+        """Handle *error*, the failure of an attempt to connect that began at the time *began*.
 
-        Raises NobodyThereError if no attempt has found a server for ``bootstrap_refused_timeout_ms``.
+        Raises NobodyThereError if every attempt for ``bootstrap_refused_timeout_ms`` has found no server, and
+        the client has never reached one.
         """
         if not error.nobody_there or self._reached:
             self._nobody_since = None
@@ -106,8 +111,8 @@ class Bootstrap:
             ) from error
 
     def with_origin(self, endpoint: Endpoint, error: KafkaError) -> KafkaError:
-        """Return *error*. Add a hint if the cluster itself named the address of *endpoint*, and the client
-        has never reached this address."""
+        """Return *error*. If the client knows the address of *endpoint* from the cluster, and has never
+        reached it, add a hint that names ``advertised.listeners``."""
         address = (endpoint.host, endpoint.port)
         if endpoint.node_id < 0 or address in self._reached or address in self._config.bootstrap:
             return error

@@ -63,7 +63,8 @@ class BrokerChannel:
         self._pool.raise_if_closed()
         if not self._calling.acquire(timeout=seconds):
             raise KafkaTimeoutError(
-                f"another thread has used the connection to {self.endpoint} for more than {seconds:.3g} s"
+                f"gave up after {seconds:.3g} s of waiting for the connection to {self.endpoint}, which "
+                "another thread is using"
             )
         try:
             name = self._config.client_id if client_id is None else client_id
@@ -104,11 +105,12 @@ class BrokerChannel:
         except (BrokerConnectionError, KafkaTimeoutError) as error:
             if time.monotonic() >= deadline:
                 raise
-            log.info("a request is sent once more, on a new connection: %s", error)
+            log.info("a request failed and is sent once more, on a new connection: %s", error)
         return self._attempt(call, client_id, deadline)
 
     def _attempt(self, call: Callable[[Connection, float], Any], client_id: str, deadline: float) -> Any:
-        """Carry out *call* on the connection. Open a connection if there is none."""
+        """Open a connection if there is none, and return the result of *call* with this connection and a
+        deadline."""
         connection = self._pool.get(self.endpoint, Purpose.OTHER, deadline - time.monotonic())
         connection.use_client_id(client_id)
         return call(connection, min(deadline, time.monotonic() + self._request_timeout))

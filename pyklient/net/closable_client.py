@@ -1,5 +1,5 @@
-"""The base class of clients without threads of their own. It closes them, and holds what else they have in
-common."""
+"""The base class of clients without threads of their own. It closes a client's connections, and warns if a
+client is never closed."""
 
 import warnings
 from typing import Generic, NoReturn, Self, TypeVar
@@ -13,8 +13,10 @@ _Client = TypeVar("_Client", bound=NetworkClient | BrokerChannel)
 
 
 class ClosableClient(Generic[_Client]):
-    """A client that opens connections when a call needs them, and keeps them until it is closed. *cluster*
-    names the servers in its ``repr``."""
+    """A client that opens connections when a call needs them, and keeps them until it is closed.
+
+    Its ``repr`` shows *cluster*, the servers to which the client connects.
+    """
 
     def __init__(self, client: _Client, cluster: object) -> None:
         self._client: _Client = client

@@ -29,6 +29,7 @@ from pyklient.net.connection.connection import Connection
 from pyklient.net.connection.transport import Endpoint
 from pyklient.net.forked_clients import belongs_to_the_parent
 from pyklient.net.single_flight import SingleFlight
+from pyklient.net.unconfirmed_requests import LONGEST_WAIT, await_handled
 from pyklient.outage import Outage
 
 __all__ = ["Opener", "Pool", "Purpose"]
@@ -38,8 +39,8 @@ log = logging.getLogger("pyklient.net")
 Opener = Callable[[Endpoint, float, Callable[[], KafkaError | None], Traffic], Connection]
 """A function that opens a connection to an endpoint within a number of seconds.
 
-Its third argument is a function: as soon as this function returns an error, the attempt ends with that error.
-Its fourth argument counts the requests of the connection.
+The third argument is a function that returns None, or an error if the attempt must end early: the attempt
+then raises this error. The fourth argument counts the requests of the connection.
 """
 
 _CLOSE_TIMEOUT = 5.0
@@ -141,11 +142,17 @@ class Pool:
         self._closing.wait(seconds)
         self.raise_if_closed()
 
-    def close(self) -> None:
-        """Close all connections, and stop threads that are opening one. Takes a limited time."""
+    def close(self, timeout: float = 0) -> None:
+        """Close all connections, and cancel attempts to open one. Returns within a limited time.
+
+        After requests that expect no response (``acks=0``), the call first waits until the brokers have
+        handled them, for *timeout* seconds but at most two. Logs a warning for each broker that has not.
+        """
         self._closing.set()
         if self._forked:
             return
+        if timeout > 0:
+            _await_handled(list(self._connections.values()), timeout)
         self._close_connections()
         self._opening.wait(_CLOSE_TIMEOUT)
         self._close_connections()
@@ -183,7 +190,7 @@ class Pool:
         )
 
     def _replace(self, endpoint: Endpoint, purpose: Purpose, deadline: float) -> Connection:
-        """Return the connection to *endpoint* if it can be used, or else replace it by a new one.
+        """Return the connection to *endpoint*. If there is none that can be used, open a new one first.
 
         Only one thread at a time calls this method for the same node and purpose.
         """
@@ -192,7 +199,9 @@ class Pool:
             if old.alive and not old.expired and old.endpoint == endpoint:
                 return old
             # Requests in flight still get their answers, and stay in order.
-            old.retire(_FAIR_SHARE * max(0.0, deadline - time.monotonic()))
+            share = _FAIR_SHARE * max(0.0, deadline - time.monotonic())
+            _await_handled([old], share)
+            old.retire(share)
             del self._connections[endpoint.node_id, purpose]
         self._wait_for_turn(endpoint, deadline)
         timeout = min(self._setup_timeout, max(deadline - time.monotonic(), 0.001))
@@ -249,9 +258,16 @@ class Pool:
         outage.failed(error, "trying again")
 
 
+def _await_handled(connections: list[Connection], timeout: float) -> None:
+    """Wait until the brokers have handled the requests on *connections* that expect no response (``acks=0``),
+    for at most *timeout* seconds. Log a warning for each broker that has not."""
+    for error in await_handled(connections, min(timeout, LONGEST_WAIT)):
+        log.warning("%s", error)
+
+
 def _postponed(error: KafkaError, note: str) -> KafkaError:
-    """Return a retriable error for an attempt to connect that was not made. It contains the last failure,
-    *error*, and *note*, which says when the next attempt is."""
+    """Return the error for a call that cannot wait for the next attempt to connect. It is retriable. Its text
+    is that of *error*, the last failure, with *note*, which describes the next attempt."""
     message = f"{error} ({note})"
     if not isinstance(error, BrokerConnectionError):
         return BrokerConnectionError(message)

@@ -35,10 +35,10 @@ __all__ = [
 T = TypeVar("T")
 
 ANY: Final = -1
-"""The recipient of an Ask that any broker can answer."""
+"""The value of ``Ask.to`` for a request that any broker can answer."""
 
 CONTROLLER: Final = -2
-"""The recipient of an Ask that only the controller of the cluster can answer."""
+"""The value of ``Ask.to`` for a request that only the controller of the cluster can answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +112,10 @@ def retried(
 
 
 def while_worthwhile(dialogue: Dialogue[T], in_vain: Callable[[], KafkaError | None]) -> Dialogue[T]:
-    """Run *dialogue*. After each failure, call *in_vain*. If *in_vain* returns an error, end the dialogue and
-    raise that error."""
+    """Run *dialogue*, but stop after a failure that makes further attempts useless.
+
+    After each failure, call *in_vain*. If *in_vain* returns an error, end the dialogue and raise that error.
+    """
     try:
         step = next(dialogue)
         while True:

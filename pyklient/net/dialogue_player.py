@@ -1,4 +1,4 @@
-"""Plays the dialogues of a part of a client, and stops early while the client closes."""
+"""Runs dialogues for a client, and ends them early if the client is closing and no broker can be reached."""
 
 from typing import TypeVar
 
@@ -12,8 +12,10 @@ _T = TypeVar("_T")
 
 
 class DialoguePlayer:
-    """Plays dialogues with the brokers of *client*. While the client closes, a dialogue ends with an error as
-    soon as no broker can be reached."""
+    """Runs dialogues with the brokers of *client*.
+
+    While the client closes, a dialogue ends with an error as soon as no broker can be reached.
+    """
 
     def __init__(self, client: NetworkClient) -> None:
         self._client = client
@@ -21,7 +23,7 @@ class DialoguePlayer:
         """True from the moment at which the client begins to close."""
 
     def play(self, dialogue: Dialogue[_T], timeout: float) -> _T:
-        """Play *dialogue*, and return its result, as ``NetworkClient.play`` does."""
+        """Run *dialogue*, and return its result, as ``NetworkClient.play`` does."""
         return self._client.play(while_worthwhile(dialogue, self.in_vain), timeout)
 
     def in_vain(self) -> KafkaError | None:

@@ -35,8 +35,8 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class PartitionInfo:
-    """One partition. ``leader`` is the node id of its leader, or -1 if it has none. ``error`` is an error
-    code."""
+    """One partition in the metadata. ``leader`` is the node id of its leader, or -1 if it has none. ``error``
+    is an error code, or 0."""
 
     leader: int
     leader_epoch: int = -1
@@ -47,8 +47,8 @@ class PartitionInfo:
 
 @dataclass(frozen=True, slots=True)
 class TopicInfo:
-    """One topic. ``id`` has the 16 bytes of its UUID, or zeros if the brokers have no topic ids. ``error`` is
-    an error code."""
+    """One topic in the metadata. ``id`` has the 16 bytes of its UUID, or zeros if the brokers have no topic
+    ids. ``error`` is an error code, or 0."""
 
     name: str
     id: bytes = ZERO_UUID
@@ -84,10 +84,10 @@ class Metadata:
         return bool(self.nodes) and all(info is not None and not info.error for info in infos)
 
     def topic_errors(self, topics: Iterable[str]) -> dict[str, BrokerError]:
-        """Return an error for each of *topics* that the brokers do not let this client use, for instance
-        because the client is not authorized.
+        """Return the error of each of *topics* that this client cannot use, for instance because the client
+        is not authorized.
 
-        A failure of the broker itself (UNKNOWN_SERVER_ERROR) does not count, because it may soon be over.
+        Errors that may soon be over, such as a failure of the broker (UNKNOWN_SERVER_ERROR), are left out.
         """
         codes = {topic: info.error for topic in topics if (info := self.topics.get(topic)) is not None}
         return {
@@ -97,10 +97,10 @@ class Metadata:
         }
 
     def updated(self, response: MetadataResponse, *, all_topics: bool) -> "Metadata":
-        """Return the metadata that follows from *response*: its nodes, and its topics with their partitions.
+        """Return this metadata with the nodes and topics in *response*.
 
-        Topics that are not in the response are kept, unless *all_topics* is true, because all topics were
-        asked for.
+        The nodes in *response* replace all earlier nodes. Topics that are not in *response* are kept, unless
+        *all_topics* is true, which means that the request asked for all topics.
         """
         topics = {} if all_topics else dict(self.topics)
         for entry in response.topics:
@@ -152,8 +152,8 @@ def _topic(entry: "MetadataResponse.MetadataResponseTopic", before: TopicInfo | 
 class MetadataHolder:
     """Holds the current Metadata of a client. Safe to use from several threads.
 
-    A thread makes the next Metadata from the current one. If another thread has replaced the current Metadata
-    meanwhile, the first thread starts again, so that no topics are lost.
+    A thread derives the next Metadata from the current one. If another thread replaces the current Metadata
+    meanwhile, the first thread starts again from the new one, so that the changes of both threads are kept.
     """
 
     def __init__(self) -> None:
@@ -179,9 +179,9 @@ class MetadataHolder:
 
 
 class _Version:
-    """A Metadata and its successor, which replaces it.
+    """A Metadata, and the ``successor`` that replaces it. ``successor`` is empty until a thread sets it.
 
-    If several threads call ``setdefault`` at the same time, only one of them sets the successor.
+    If several threads call ``successor.setdefault`` at the same time, only one of them sets the successor.
     """
 
     __slots__ = ("metadata", "successor")

@@ -1,5 +1,5 @@
-"""Asks one broker for the metadata of the cluster. No broker of any release creates topics because of this,
-unless the caller allows it."""
+"""Asks one broker for the metadata of the cluster. The request does not make any broker create topics, unless
+the caller allows it."""
 
 import time
 from collections.abc import Collection
@@ -13,7 +13,8 @@ from pyklient.protocol.messages import MetadataRequest, MetadataResponse
 __all__ = ["ask_metadata"]
 
 _FIRST_WITH_AUTO_CREATE: Final = 4
-"""The first version of Metadata that tells the broker whether it may create the topics that are named."""
+"""The first version of the Metadata request that tells the broker whether it may create the topics that the
+request names."""
 
 
 def ask_metadata(
@@ -48,7 +49,8 @@ def ask_metadata(
 
 
 def _keep_only(topics: frozenset[str], response: MetadataResponse) -> None:
-    """Change *response*, which may describe all topics, into the response to a request for *topics*."""
+    """Remove the topics from *response* that are not in *topics*. Add an UNKNOWN_TOPIC_OR_PARTITION error for
+    each of *topics* that *response* lacks."""
     response.topics = [topic for topic in response.topics if topic.name in topics]
     response.topics += [
         MetadataResponse.MetadataResponseTopic(name=name, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

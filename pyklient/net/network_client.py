@@ -1,7 +1,7 @@
 """The network side of a client: its connections, its metadata, and the dialogues that it runs.
 
 Each Producer, connector or Admin owns one NetworkClient and closes it. A NetworkClient opens no connection
-before its first use, and starts no threads but the readers of shared connections.
+before its first use. The only threads that it starts read responses from connections.
 """
 
 import functools
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from pyklient import kernel
 from pyklient.config import ClientConfig, ConsumerConfig, ProducerConfig
+from pyklient.counted import counted
 from pyklient.errors import (
     AuthenticationError,
     BrokerConnectionError,
@@ -21,6 +22,7 @@ from pyklient.errors import (
     ForkError,
     KafkaError,
     KafkaTimeoutError,
+    UnreachableError,
     UnsupportedVersionError,
 )
 from pyklient.metrics.traffic import Traffic
@@ -29,7 +31,7 @@ from pyklient.net.bootstrap import Bootstrap, NobodyThereError
 from pyklient.net.connection.connection import Connection
 from pyklient.net.connection.connection_setup import open_connection
 from pyklient.net.connection.tls import tls_context
-from pyklient.net.connection.transport import Endpoint, UnreachableError
+from pyklient.net.connection.transport import Endpoint
 from pyklient.net.connection.version_probe import OldBrokers
 from pyklient.net.connection_pool import Pool, Purpose
 from pyklient.net.dialogue import ANY, CONTROLLER, Ask, Dialogue, Pause, Refresh
@@ -48,8 +50,8 @@ T = TypeVar("T")
 log = logging.getLogger("pyklient")
 
 _TOO_SHORT = 1.0
-"""The number of seconds that an attempt needs at least. An attempt with less time may fail although the
-broker is fine."""
+"""The shortest useful time-out of an attempt, in seconds. A shorter attempt may time out although the broker
+is fine."""
 
 
 class NetworkClient:
@@ -189,8 +191,8 @@ class NetworkClient:
         return self.ask(step, timeout) if isinstance(step, Ask) else self.refresh(step, timeout)
 
     def ask(self, step: Ask, timeout: float) -> Any:
-        """Return the response to the request in *step*. Both *timeout* and the time-out of the step are
-        limits."""
+        """Send the request in *step* and return its response. The call ends at *timeout* or at the time-out
+        of the step, whichever is earlier."""
         limit = self._config.request_timeout_ms / 1000 if step.timeout is None else step.timeout
         deadline = time.monotonic() + min(limit, timeout)
         node_id = self._controller(step, timeout) if step.to == CONTROLLER else step.to
@@ -200,7 +202,8 @@ class NetworkClient:
         return connection.ask(step.request, remaining, max_version=step.max_version)
 
     def refresh(self, step: Refresh, timeout: float) -> Metadata:
-        """Return the metadata of the topics that *step* names."""
+        """Return the metadata of the topics that *step* names. Asks a broker, unless the step accepts the
+        current metadata."""
         if step.known_ok and step.topics is not None and self.metadata.knows(step.topics):
             return self.metadata
         return self.refresh_metadata(step.topics, timeout)
@@ -224,9 +227,13 @@ class NetworkClient:
         """Return the counts of all requests so far, for each broker and purpose."""
         return self._pool.traffic()
 
-    def close(self) -> None:
-        """Close all connections. A call that waits for a response raises ClosedError. May be called again."""
-        self._pool.close()
+    def close(self, timeout: float = 0) -> None:
+        """Close all connections. A call that waits for a response raises ClosedError. May be called again.
+
+        After requests that expect no response (``acks=0``), the call first waits until the brokers have
+        handled them, for *timeout* seconds but at most two. Logs a warning for each broker that has not.
+        """
+        self._pool.close(timeout)
         self._bootstrap.close()
 
     def abandon(self) -> None:
@@ -271,7 +278,7 @@ class NetworkClient:
                 if time.monotonic() + pause >= deadline:
                     if isinstance(said, UnsupportedVersionError):
                         raise said from None
-                    attempts = "1 attempt" if failures == 1 else f"{failures} attempts"
+                    attempts = counted(failures, "attempt")
                     cause = said.cause if isinstance(said, UnreachableError) else said
                     raise KafkaTimeoutError(
                         f"No broker answered within {timeout:.3g} s ({attempts}; the last failed: {cause}); "
@@ -336,7 +343,7 @@ class NetworkClient:
 
 @functools.cache
 def _tell_of_slow_kernel() -> None:
-    """Log a warning, once in a process, if the compiled kernel is missing. Say nothing if ``PYKLIENT_KERNEL``
+    """Log a warning, once in a process, if the compiled kernel is missing. Log nothing if ``PYKLIENT_KERNEL``
     asks for the Python kernel."""
     if kernel.not_compiled and not kernel.is_pinned:
         log.warning(
@@ -354,7 +361,10 @@ def _out_of_time(timeout: float, last: KafkaError | None) -> KafkaTimeoutError:
 
 
 def _is_no_timeout(error: KafkaError) -> bool:
-    """Return False if *error* is a time-out: the thread that got it may only have had little time left."""
+    """Return True if *error* may be raised in other threads that wait for the same metadata.
+
+    A time-out may not: the thread that got it may have had less time than the others.
+    """
     return not isinstance(error, KafkaTimeoutError)
 
 

@@ -11,7 +11,7 @@ MAX_PRODUCE_VERSION: Final = 12
 """The newest version of Produce that identifies topics by name; later versions use ids."""
 
 _FIRST_WITH_ZSTD: Final = 7
-"""The first version of Produce that brokers accept with zstd (KIP-110)."""
+"""The first version of Produce whose batches may be compressed with zstd (KIP-110)."""
 
 
 def format_for(produce_version: int) -> int:
@@ -22,8 +22,8 @@ def format_for(produce_version: int) -> int:
 
 
 def check_codec(codec: Compression, produce_version: int, node_id: int) -> None:
-    """Raise UnsupportedCodecError if *codec* is too new for a broker to which this version of Produce is
-    sent."""
+    """Raise UnsupportedCodecError if the broker *node_id*, to which this version of Produce is sent, is too
+    old for *codec*."""
     if codec is Compression.ZSTD and produce_version < _FIRST_WITH_ZSTD:
         raise UnsupportedCodecError(
             f"broker {node_id} does not know zstd, which needs Kafka 2.1 or later: set another "

@@ -1,5 +1,5 @@
-"""Makes one attempt at a time for each key. Other threads that need the same result meanwhile wait for that
-attempt."""
+"""Lets only one thread at a time make an attempt for a key. Other threads that need the same result wait for
+that attempt."""
 
 import threading
 import time
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class SingleFlight(Generic[K, T]):
-    """The attempts that threads are making, by key. Safe to use from several threads."""
+    """The attempts that threads are making at the moment, by key. Safe to use from several threads."""
 
     def __init__(self) -> None:
         self._attempts: dict[K, Future[T]] = {}
@@ -54,8 +54,7 @@ class SingleFlight(Generic[K, T]):
         return result
 
     def wait(self, timeout: float) -> None:
-        """Wait until the attempts that threads are making now have ended, at most *timeout* seconds for
-        each."""
+        """Wait for the end of all attempts that are under way, at most *timeout* seconds for each attempt."""
         for attempt in list(self._attempts.values()):
             try:
                 attempt.exception(timeout)

@@ -1,5 +1,5 @@
-"""The base class of the clients of a cluster without threads of their own: each call runs a dialogue in the
-calling thread."""
+"""The base class of clients that have no threads of their own and use a whole cluster. Each call runs a
+dialogue in the calling thread."""
 
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
@@ -17,8 +17,8 @@ _Result = TypeVar("_Result")
 
 
 class ThreadlessClient(ClosableClient[NetworkClient]):
-    """A client of the cluster that *bootstrap_servers* or *options* name. Safe to use from several
-    threads."""
+    """A client of the cluster whose servers are in *bootstrap_servers*, or in *options*. Safe to use from
+    several threads."""
 
     def __init__(self, bootstrap_servers: str | Sequence[str], options: Mapping[str, object]) -> None:
         self._config = AdminConfig.from_options(by_option_name(AdminConfig, bootstrap_servers, options))

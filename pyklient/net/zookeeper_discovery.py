@@ -23,11 +23,11 @@ log = logging.getLogger("pyklient")
 
 @dataclass(frozen=True, slots=True)
 class RegisteredCluster:
-    """The brokers of a cluster to which a client can connect, the controller (-1: none) and the cluster id,
-    as ZooKeeper knows them.
+    """The state of a cluster as ZooKeeper stores it: the brokers to which a client can connect, the
+    controller (-1: none) and the cluster id.
 
-    ``unusable`` has a sentence for each broker to which the client cannot connect, and for each node of
-    ZooKeeper that cannot be understood.
+    ``unusable`` has a sentence for each broker to which the client cannot connect, and for each ZooKeeper
+    node whose content cannot be parsed.
     """
 
     brokers: tuple[BrokerNode, ...]
@@ -37,10 +37,10 @@ class RegisteredCluster:
 
 
 def read_cluster(security_protocol: str) -> RegistryDialogue[RegisteredCluster]:
-    """Return the brokers, the controller and the cluster id that are in ZooKeeper, and watch their nodes for
-    changes.
+    """Read the brokers, the controller and the cluster id from ZooKeeper and return them. Watch the brokers,
+    the controller and the topics for changes.
 
-    A broker is unusable if it has no address for *security_protocol*, or if its node cannot be understood.
+    A broker is unusable if it has no address for *security_protocol*, or if its node cannot be parsed.
     """
     brokers, unusable = [], []
     registered = broker_ids((yield Children(paths.BROKER_IDS, watch=True)))
@@ -77,23 +77,23 @@ def read_cluster(security_protocol: str) -> RegistryDialogue[RegisteredCluster]:
 
 
 class _Knowledge(Enum):
-    """The state of what a client knows of the brokers that are registered in ZooKeeper."""
+    """The state of the brokers that a client has read from ZooKeeper: up to date or not."""
 
     CURRENT = "current"
-    """No node has changed since the brokers were read last."""
+    """No node has changed since the brokers were last read."""
 
     STALE = "stale"
-    """The nodes have not been read yet, or one of them has changed since."""
+    """The brokers have not been read yet, or a node has changed since they were last read."""
 
     FAILED = "failed"
-    """The last attempt to read the nodes has failed."""
+    """The last attempt to read the brokers has failed."""
 
 
 class ZooKeeperDiscovery:
-    """The brokers that were registered in ZooKeeper when the client last asked ZooKeeper.
+    """The brokers that were registered in ZooKeeper when the client last read them.
 
-    If ZooKeeper cannot be reached, the client continues with these brokers. *required* says that the client
-    has no other way to find a broker.
+    If ZooKeeper cannot be reached, the client continues with these brokers. *required* is true if the client
+    has no bootstrap servers, and finds brokers only in ZooKeeper.
     """
 
     def __init__(self, settings: ZooKeeperSettings, security_protocol: str, *, required: bool) -> None:
@@ -124,8 +124,8 @@ class ZooKeeperDiscovery:
     def look(self, timeout: float) -> None:
         """Read the registered brokers again if a node in ZooKeeper has changed since the last time.
 
-        A failure to read them is logged as a warning. If the client has no other way to find a broker, raises
-        the failure instead, or BrokerConnectionError if none of the registered brokers can be used.
+        If they cannot be read, logs a warning. However, if the client has no other way to find a broker,
+        raises the error, or BrokerConnectionError if none of the registered brokers can be used.
         """
         if not self._is_due():
             return
@@ -140,23 +140,23 @@ class ZooKeeperDiscovery:
             self._knowledge = _Knowledge.FAILED
             if self._required and not self._has_brokers:
                 raise
-            log.warning("the brokers were not read from ZooKeeper: %s", error)
+            log.warning("the list of brokers could not be read from ZooKeeper: %s", error)
             return
         for reason in self._cluster.unusable:
-            log.warning("a node in %s cannot be used: %s", self.session, reason)
+            log.warning("a node of %s is ignored: %s", self.session, reason)
         if not self._cluster.brokers and self._required:
             self._knowledge = _Knowledge.STALE  # the next attempt looks again
             raise BrokerConnectionError(self._nobody(self._cluster))
 
     def complete(self, response: MetadataResponse) -> None:
-        """Add to *response* the brokers, the controller and the cluster id that only ZooKeeper knows.
+        """Complete *response* with the brokers, the controller and the cluster id that only ZooKeeper knows.
 
-        Brokers before 0.10 name neither the controller nor the cluster id, and no broker at all as long as
-        there is no topic. A broker that has just been registered may not be known to the other brokers yet.
+        Brokers before 0.10 name neither the controller nor the cluster id, and name no broker until there is
+        a topic. Also, brokers may not know yet of a broker that has just been registered.
         """
         cluster = self._cluster
-        if cluster is None or self._knowledge is not _Knowledge.CURRENT:
-            return
+        if cluster is None or (self._knowledge is not _Knowledge.CURRENT and response.brokers):
+            return  # what the broker says is newer
         if response.controller_id < 0:
             response.controller_id = cluster.controller_id
         response.cluster_id = response.cluster_id or cluster.cluster_id
@@ -180,8 +180,8 @@ class ZooKeeperDiscovery:
     def _is_due(self) -> bool:
         """Return True if the brokers should be read from ZooKeeper now.
 
-        To read them without a session means to wait for one. So without a session, they are read only if the
-        client knows no broker.
+        If the session with ZooKeeper is interrupted, reading would wait for a new session. The brokers are
+        then read only if the client knows no broker.
         """
         if self._knowledge is _Knowledge.CURRENT:
             return False

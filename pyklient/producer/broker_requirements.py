@@ -1,5 +1,4 @@
-"""The requirements that the options of a producer set for brokers, and the errors for brokers that are too
-old."""
+"""Checks if a broker is new enough for the options of a producer."""
 
 import logging
 from typing import Final
@@ -19,8 +18,10 @@ _FIRST_WITH_HEADERS: Final = 3
 
 
 class BrokerRequirements:
-    """The requirements of a producer that compresses with *codec*. If *idempotence* is true, brokers must
-    support producer ids, because the producer must not send without them."""
+    """Checks if brokers are new enough for a producer that compresses with *codec*.
+
+    If *idempotence* is true, brokers must support producer ids, because the user has asked for idempotence.
+    """
 
     def __init__(self, codec: Compression, *, idempotence: bool) -> None:
         self._codec = codec
@@ -30,7 +31,7 @@ class BrokerRequirements:
     def check(self, connection: Connection) -> None:
         """Raise UnsupportedVersionError or UnsupportedCodecError if the broker of *connection* is too old.
 
-        If the first broker that is checked stores no timestamps, log that as a warning.
+        Log a warning if the first broker that is checked stores no timestamps.
         """
         version = connection.version_of(ProduceRequest, MAX_PRODUCE_VERSION)
         node_id = connection.endpoint.node_id

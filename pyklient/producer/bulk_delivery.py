@@ -4,6 +4,7 @@ import time
 from typing import TypeAlias
 
 from pyklient import argument_checks
+from pyklient.counted import counted
 from pyklient.errors import DeliveryError, KafkaError, KafkaTimeoutError
 from pyklient.kernel import Batch
 from pyklient.topic_partition import TopicPartition
@@ -18,7 +19,8 @@ last."""
 class BulkDelivery:
     """A handle on the outcomes of the records that one ``send_many`` or ``send_arrow`` has sent.
 
-    It needs little memory, because it stores only the first and last index of consecutive records in a batch.
+    A BulkDelivery needs little memory, because it stores consecutive records of a batch as one pair of
+    indexes.
     """
 
     def __init__(self) -> None:
@@ -26,12 +28,12 @@ class BulkDelivery:
         """The number of records that were sent."""
         self._runs: list[_Run] = []
         self._last: dict[int, int] = {}
-        """For each partition, the index in ``_runs`` of its last run. Successive records may alternate
-        between partitions."""
+        """For each partition, the index in ``_runs`` of the last run of the partition. ``add`` looks there
+        for a run to extend."""
 
     def __repr__(self) -> str:
         state = "done" if self.done() else "under way"
-        return f"<BulkDelivery of {self.count} records, {state}>"
+        return f"<BulkDelivery of {counted(self.count, 'record')}, {state}>"
 
     def done(self) -> bool:
         """Return True if the outcome of every record is known."""
@@ -69,7 +71,7 @@ class BulkDelivery:
             left = None if deadline is None else deadline - time.monotonic()
             if not batch.wait(first, stop, left):
                 raise KafkaTimeoutError(
-                    f"not all of {self.count:,} records were confirmed within {timeout:.3g} s; "
+                    f"not all of {counted(self.count, 'record')} were confirmed within {timeout:.3g} s; "
                     "they may still be delivered"
                 )
         failed: KafkaError | None = None
@@ -84,7 +86,8 @@ class BulkDelivery:
             return None
         topic = self._runs[0][0].topic
         error = DeliveryError(
-            f"{count:,} of {self.count:,} records for {topic} were not delivered, the first because {failed}",
+            f"{count:,} of {counted(self.count, 'record')} for {topic} {'was' if count == 1 else 'were'} not "
+            f"delivered, {'' if count == 1 else 'the first '}because {failed}",
             count,
             {topic: failed},
         )
@@ -92,14 +95,14 @@ class BulkDelivery:
         return error
 
     def note_on(self, error: BaseException, call: str) -> None:
-        """Add a note to *error*, which ends a call of the method *call*. The note says how many records were
-        sent before the error."""
+        """Add a note to *error*, which a call of ``send_many`` or ``send_arrow`` raises. The note says how
+        many records were sent before the error. *call* is the name of the method."""
         sent = f"{self.count:,} record{' was' if self.count == 1 else 's were'}"
         error.add_note(f"{sent} sent by this {call} before the error")
 
     def add(self, batch: Batch, first: int, stop: int) -> None:
-        """Add the records *first* to *stop* - 1 of *batch*. All records that were added earlier were sent
-        earlier."""
+        """Add the records *first* to *stop* - 1 of *batch*. The caller adds records in the order in which
+        they were sent."""
         self.count += stop - first
         index = self._last.get(batch.partition)
         if index is not None:

@@ -11,7 +11,7 @@ from pyklient.kernel import Batch, Delivery, call_back
 from pyklient.producer.locks import Wakeup, new_batch_lock
 from pyklient.producer.threads.sender_thread import SenderThread
 
-__all__ = ["DeliveryTracker", "run_callbacks"]
+__all__ = ["DeliveryTracker", "check_callback", "run_callbacks"]
 
 log = logging.getLogger("pyklient.producer")
 
@@ -21,8 +21,8 @@ class DeliveryTracker:
 
     Batches report their failures when they are done. A failure is removed from the count once a callback,
     ``result`` or ``exception`` has shown it. The failures that are left are raised when the producer is
-    flushed or closed. The tracker keeps one count and the first error per topic, so it stays small however
-    much fails.
+    flushed or closed. The tracker stores one count and the first error per topic, so it needs little memory
+    even if many records fail.
 
     ``lock`` is the batch lock (see ``pyklient.producer.locks``), which the kernel uses too.
     """
@@ -32,7 +32,8 @@ class DeliveryTracker:
         self._thread = thread
         self._abandoned: KafkaError | None = None
         self._page = 1
-        """The number of calls of ``report`` so far, plus one. A batch stores it with its failures."""
+        """The number of calls of ``report`` so far, plus one. A batch with failures stores this number, so
+        that ``unseen`` can tell if ``report`` has already returned the failures of the batch."""
         self._failed: dict[str, int] = {}
         self._first: dict[str, KafkaError] = {}
 
@@ -47,9 +48,9 @@ class DeliveryTracker:
             raise copy(self._abandoned)
         if self._thread.is_current():
             raise KafkaError(
-                f"{batch.topic}-{batch.partition}: waiting for a delivery inside on_delivery would "
-                "never end, because the thread that runs the callback is the one that delivers; wait in "
-                "another thread"
+                f"{batch.topic}-{batch.partition}: cannot wait for a delivery inside on_delivery, "
+                "because the thread that runs this callback also receives the results; wait in another "
+                "thread"
             )
         wakeup = Wakeup()
         with self.lock:
@@ -64,19 +65,19 @@ class DeliveryTracker:
             return batch.done
 
     def abandon(self, error: KafkaError) -> None:
-        """Make every ``wait`` raise *error*, because this is a child process after a fork, where nothing is
-        delivered.
+        """Make every ``wait`` raise *error*. The child process calls this after a fork, because it delivers
+        nothing.
 
-        The lock is replaced, because a thread that exists only in the parent may hold the old one.
+        The lock is replaced, because a thread that exists only in the parent process may hold the old lock.
         """
         self._abandoned = error
         self.lock = new_batch_lock()
 
     def unseen(self, batch: Batch, change: int, error: KafkaError) -> None:
-        """Add *change* (which may be negative) to the unseen failures of *batch*. The batch lock must be
-        held.
+        """Add *change* to the number of unseen failures of *batch*. The batch lock must be held.
 
-        A negative *change* is ignored if ``report`` has returned these failures meanwhile.
+        *change* is negative if the user has now seen failures. It is then ignored if ``report`` has already
+        returned the failures of *batch*.
         """
         topic = batch.topic
         if change > 0:
@@ -109,6 +110,14 @@ class DeliveryTracker:
         )
         error.__cause__ = next(iter(first.values()))
         return error
+
+
+def check_callback(on_delivery: object) -> None:
+    """Raise TypeError if *on_delivery* is neither None nor a function."""
+    if on_delivery is not None and not callable(on_delivery):
+        raise TypeError(
+            f"on_delivery must be a function with one argument, the delivery, not {on_delivery!r}"
+        )
 
 
 def run_callbacks(listeners: list[Any]) -> None:

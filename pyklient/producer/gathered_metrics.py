@@ -17,7 +17,7 @@ def producer_metrics(
     """Return the metrics of a producer, gathered from its parts."""
     now, counts = time.monotonic(), accumulator.counts
     waiting = accumulator.unfinished()
-    total = counts.total.snapshot(now)
+    total = counts.total(now)
     sealed, compressed = counts.sealed.snapshot(now), counts.compressed.snapshot(now)
     largest = max(1, min(config.batch_size, config.max_request_size))
     return ProducerMetrics(

@@ -1,9 +1,10 @@
 """The locks of a producer. No other module of ``producer/`` makes a lock.
 
-The locks are taken in this order:
+A thread that needs both locks acquires them in this order:
 
 1. The sender lock (``new_sender_lock``): the thread that holds it runs the sender. A connection's reader
-   thread only tries to take it, so nobody waits for it while holding another lock.
+   thread acquires it only if it is free, and never waits for it. So no thread waits for the sender lock while
+   it holds another lock.
 2. The batch lock (``new_batch_lock``): guards the table of topics, the list of unfinished batches, the
    outcomes of batches, and the queue of threads that wait for memory. The Python kernel takes it for each
    append; the compiled kernel relies on the GIL instead. It is reentrant, because a signal handler or a

@@ -24,7 +24,7 @@ class MetadataResult(NamedTuple):
 
 
 class MetadataRefresher(Timed):
-    """Decides when to ask for metadata, and asks for it. Its caller must hold the sender lock.
+    """Decides when the producer asks a broker for metadata, and asks. Callers must hold the sender lock.
 
     The request runs on *worker*. *timeout* and *max_age* are in seconds.
     """

@@ -16,12 +16,14 @@ from pyklient.at_exit import call_at_exit
 from pyklient.config import DEFAULT_SERVERS, ProducerConfig, dotted_names
 from pyklient.config.dotted_names import by_option_name
 from pyklient.config.keyword_types import ProducerOptions
+from pyklient.counted import counted
 from pyklient.errors import ClosedError, ConfigurationError, ForkError, KafkaError, KafkaTimeoutError
 from pyklient.kernel import Batch, Delivery
 from pyklient.metrics.snapshots import ProducerMetrics
 from pyklient.net.backoff import Backoff
 from pyklient.net.network_client import NetworkClient
-from pyklient.producer.accumulate.accumulator import Clocks, Limits, RecordAccumulator
+from pyklient.producer.accumulate.accumulator import Clocks, RecordAccumulator
+from pyklient.producer.accumulate.limits import Limits
 from pyklient.producer.accumulate.partitioner import StickyPartitioner, as_partitioner
 from pyklient.producer.accumulate.record_checks import RecordChecker
 from pyklient.producer.broker_requirements import BrokerRequirements
@@ -48,11 +50,11 @@ __all__ = ["Producer"]
 log = logging.getLogger("pyklient.producer")
 
 _GRACE: Final = 5.0
-"""The seconds that threads and connections may take to end, in addition to the time-out of ``close``."""
+"""The seconds that ``close`` waits, after its time-out, for the producer's threads to end."""
 
 _UNWIND_TIMEOUT: Final = 10.0
-"""The seconds in which the remaining records may be delivered when an exception leaves a ``with`` block, or
-when the program ends."""
+"""The time-out, in seconds, for the delivery of the remaining records when an exception leaves a ``with``
+block, or when the program ends."""
 
 
 class Producer:
@@ -122,8 +124,9 @@ class Producer:
         given.
 
         With a profile, the properties have the names, defaults and rules of that version of Kafka, and the
-        result is a ClassicProducer. Only a ClassicProducer has handlers; a handler may also be named by the
-        properties ``callback.handler`` and ``event.handler``. Raises ConfigurationError for wrong properties.
+        result is a ClassicProducer. The two handlers need a profile. Instead of passing a handler, you may
+        name its class in the property ``callback.handler`` or ``event.handler``. Raises ConfigurationError
+        for wrong properties.
         """
         if profile is None:
             if callback_handler is not None or event_handler is not None:
@@ -156,15 +159,16 @@ class Producer:
         is in milliseconds since 1970; None means now. *headers* are (name, value) pairs; a value may be None.
 
         ``on_delivery(delivery)`` is called when the outcome is known, on a thread of the producer, one call
-        at a time. Exceptions that it raises are logged. A ``send`` inside the callback does not wait: it may
-        use the memory of the batch whose outcome is reported, and raises BufferFullError beyond that.
+        at a time. Exceptions that it raises are logged. A ``send`` inside the callback never waits for
+        memory. It may use the memory of the batch whose outcome is reported, and raises BufferFullError if it
+        needs more.
 
-        This call waits for at most ``max_block_ms`` in two cases. While ``buffer_memory`` is full, it waits
-        for memory, and then raises BufferFullError. For a new topic, it waits until a leader is found, and
-        then raises BrokerError (no such topic, no leader, not allowed), or BrokerConnectionError or
-        KafkaTimeoutError (no broker can be reached). It raises TypeError and ConfigurationError for wrong
-        arguments, MessageTooLargeError above ``max_request_size``, ClosedError after ``close``, and ForkError
-        in the child of a fork.
+        This call waits for at most ``max_block_ms`` in two cases. If ``buffer_memory`` is full, it waits for
+        memory, and raises BufferFullError if too little is released. For a new topic, it waits for a leader.
+        If it finds none, it raises BrokerError (no such topic, no leader, not allowed), or
+        BrokerConnectionError or KafkaTimeoutError (no broker can be reached). It raises TypeError and
+        ConfigurationError for wrong arguments, MessageTooLargeError above ``max_request_size``, ClosedError
+        after ``close``, and ForkError in the child of a fork.
         """
         return self._accumulator.appender.send(
             topic, value, key, partition, timestamp_ms, headers, on_delivery
@@ -179,13 +183,13 @@ class Producer:
         partition: int | None = None,
         timestamps_ms: Iterable[int | None] | None = None,
     ) -> BulkDelivery:
-        """Send a record for each of *values*, as the same number of calls of ``send`` would.
+        """Send one record for each of *values*, with the same effect as a call of ``send`` for each record.
 
         For values alone, this is faster than ``send``. With keys, headers or timestamps, it is slower than
-        ``send``. *keys*, *headers* and *timestamps_ms* have one item for each value; *partition* holds for
-        all records. The call waits for memory as often as needed, for at most ``max_block_ms`` each time. If
-        one of the iterables raises an exception, or a record cannot be sent, that exception is raised. The
-        records before it are sent, and a note on the exception gives their number.
+        ``send``. *keys*, *headers* and *timestamps_ms* have one item for each value. All records go to
+        *partition*, if that is given. The call waits for memory as often as needed, for at most
+        ``max_block_ms`` each time. If one of the iterables raises an exception, or a record cannot be sent,
+        that exception is raised. The earlier records are sent, and a note on the exception counts them.
         """
         argument_checks.several(values, "values")
         for name, column in (("keys", keys), ("headers", headers), ("timestamps_ms", timestamps_ms)):
@@ -205,7 +209,7 @@ class Producer:
         or ``__arrow_c_array__``, such as a data frame. It has a column ``value`` (binary or string) and may
         have ``key`` (binary or string), ``partition`` (integers), ``timestamp`` (timestamps, or integers:
         milliseconds since 1970) and ``headers`` (``list<struct<key: string, value: binary>>``). A null means
-        what None means in ``send``. *partition* holds for all rows.
+        the same as None in ``send``. All rows go to *partition*, if that is given.
 
         Before anything is sent, raises ConfigurationError or TypeError if there are other columns or types,
         if *data* is not Arrow data, or if the producer has encoders. A row that cannot be sent raises what
@@ -246,8 +250,9 @@ class Producer:
 
         Records that are not confirmed after *timeout* seconds (None: after at most ``delivery_timeout_ms``)
         fail with ClosedError; 0 gives them no time at all. Records of a deleted topic fail sooner, with
-        BrokerError, once the brokers have said for 5 seconds that the topic does not exist. Raises the errors
-        that ``flush`` raises, after everything is closed.
+        BrokerError, once the brokers have said for 5 seconds that the topic does not exist. With ``acks=0``,
+        the brokers have at most two seconds of *timeout* to handle the last records; a warning is logged for
+        each broker that has not. Raises the errors that ``flush`` raises, after everything is closed.
         """
         self._close(None if timeout is None else argument_checks.seconds(timeout, "timeout"))
         error = self._accumulator.tracker.report()
@@ -305,7 +310,7 @@ class Producer:
 
     def _not_in_time(self, batches: list[Batch]) -> KafkaTimeoutError:
         count = sum(batch.count for batch in batches)
-        records_were = "1 record was" if count == 1 else f"{count:,} records were"
+        records_were = counted(count, "record was", "records were")
         failure = next(filter(None, map(self._sender.last_failure, batches)), None)
         last = "" if failure is None else f"; the last failure: {failure}"
         error = KafkaTimeoutError(
@@ -341,9 +346,9 @@ class Producer:
             )
 
     def _abandon(self) -> None:
-        """Make every call raise ForkError, because this is a child process after a fork.
+        """Make every call raise ForkError after a fork, in the child process, which has no sender.
 
-        The child has no sender. The parent sends the records that the producer has accepted.
+        The parent process sends the records that the producer has accepted.
         """
         self._forked = self._closed = True
         self._accumulator.abandon(
@@ -357,7 +362,7 @@ class Producer:
 def _assemble(
     config: ProducerConfig, client: NetworkClient, thread: SenderThread
 ) -> tuple[RecordAccumulator, Sender]:
-    """Return the parts of a producer.
+    """Make the parts of a producer, and return its accumulator and its sender.
 
     No part refers to the Producer, so that a Producer that the user has dropped can be garbage-collected.
     """
@@ -417,10 +422,10 @@ def _abandon_all() -> None:
 
 
 def _close_all() -> None:
-    """Deliver the records of producers that were not closed, or were dropped, at the end of the program.
+    """At the end of the program, deliver the records of all producers that the user has not closed.
 
-    At last, warn of each producer that was left open. This comes last because a warning raises an exception
-    if Python treats warnings as errors.
+    Then warn of each producer that was left open. The warnings come last, because a warning raises an
+    exception if Python treats warnings as errors.
     """
     left_open = {producer: repr(producer) for producer in list(_producers)}
     deadline = time.monotonic() + _UNWIND_TIMEOUT

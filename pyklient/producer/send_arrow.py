@@ -32,8 +32,8 @@ def send_arrow(
 ) -> BulkDelivery:
     """Send the rows of Arrow data, for ``Producer.send_arrow``, which describes the arguments and errors.
 
-    *appender* is the producer's Appender, and *send* is its method ``send``, for rows that the kernel
-    declines.
+    *appender* is the producer's Appender. *send* is the producer's method ``send``, which sends the rows that
+    the kernel cannot append.
     """
     pyarrow = _pyarrow()
     schema, batches = _opened(pyarrow, data)
@@ -72,7 +72,7 @@ def _pyarrow() -> Any:
 
 
 def _opened(pyarrow: Any, data: Any) -> tuple[Any, Iterable[Any]]:
-    """Return the schema of *data*, and its record batches."""
+    """Return the schema and the record batches of the Arrow data *data*."""
     if isinstance(data, pyarrow.Table):
         return data.schema, data.to_batches()
     try:
@@ -109,7 +109,7 @@ class _Reader:
                 if name.startswith("__index_level_"):
                     advice = "it is the index of a pandas data frame; send frame.reset_index(drop=True)"
                 raise ConfigurationError(
-                    f"a record has no column {name!r} ({kind}), only {', '.join(_ALLOWED)}: {advice}"
+                    f"column {name!r} ({kind}) is none of the allowed columns {', '.join(_ALLOWED)}: {advice}"
                 )
             if schema.names.count(name) > 1:
                 raise ConfigurationError(

@@ -28,8 +28,8 @@ def send_many(
 ) -> BulkDelivery:
     """Send many records, for ``Producer.send_many``, which describes the arguments and errors.
 
-    *appender* is the producer's Appender, and *send* is its method ``send``, for records that the kernel
-    declines.
+    *appender* is the producer's Appender. *send* is the producer's method ``send``, which sends the records
+    that the kernel cannot append.
     """
     bulk = BulkDelivery()
     try:
@@ -65,8 +65,8 @@ def _send_chunk(
 
 
 def _chunks(values: Iterable[Any]) -> Iterator[list[Any]]:
-    """Yield the items of *values* in lists. If *values* raises an exception, yield the items before it
-    first."""
+    """Yield the items of *values* in lists. If *values* raises an exception, yield the items that it has
+    returned so far, and then raise the exception."""
     iterator = iter(values)
     while True:
         chunk: list[Any] = []
@@ -81,8 +81,8 @@ def _chunks(values: Iterable[Any]) -> Iterator[list[Any]]:
 
 
 def _rows(values: Iterable[Any], *others: Iterable[Any] | None) -> Iterator[tuple[Any, ...]]:
-    """Yield tuples of one item of *values* and one item of each of *others*. For an iterable that is None,
-    the item is None.
+    """Yield tuples that contain one item of *values* and one item of each of *others*. If one of *others* is
+    None, its items are None.
 
     Raises ConfigurationError if the iterables differ in length.
     """

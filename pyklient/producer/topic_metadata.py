@@ -1,8 +1,8 @@
 """Finds the metadata of a topic. Users' threads wait for it before they send the first record of the topic.
 
-The wait ends with a topic that records can be sent to, or with an error that tells what is missing: a
-bootstrap server that answers, the topic, its leader, or a connection to the address that the leader
-advertises.
+The wait ends when records can be sent to the topic, or with an error. The error tells the reason: no
+bootstrap server answers, the topic does not exist, it has no leader, or no leader can be reached at the
+address that it advertises.
 """
 
 import time

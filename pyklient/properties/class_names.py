@@ -19,8 +19,6 @@ _OF_KAFKA: Final = {
 }
 """The classes of Kafka that a property may name, and the corresponding classes of pyklient."""
 
-_FORM: Final = "write module:name, such as my_package.partitioners:ByCountry"
-
 
 def load(key: str, value: object) -> Any:
     """Return the object that *value* names: ``module:name``, where the name may have dots. An object that is
@@ -32,16 +30,17 @@ def load(key: str, value: object) -> Any:
         return value
     written = text(key, value).strip()
     module, colon, name = _OF_KAFKA.get(written, written).partition(":")
-    if not colon or not module or not name:
+    if not colon or not module or not name or module.startswith("."):
         java = "a class of Java, which pyklient does not have; " if written.startswith("kafka.") else ""
         raise ConfigurationError(
-            f"{key}={written!r} is {java or 'not the name of a class in Python; '}{_FORM}"
+            f"{key}={written!r} is {java or 'not the name of a class in Python; '}"
+            f"write module:name, such as {_example(written)}"
         )
     try:
         found: Any = importlib.import_module(module)
-    except ImportError as error:
+    except Exception as error:  # the module runs, so any error may come
         raise ConfigurationError(
-            f"{key}={written!r}: the module {module!r} cannot be imported: {error}"
+            f"{key}={written!r}: the module {module!r} cannot be imported: {type(error).__name__}: {error}"
         ) from error
     for part in name.split("."):
         try:
@@ -68,6 +67,13 @@ def instance(key: str, value: object, properties: Mapping[str, object]) -> Any:
         raise ConfigurationError(
             f"{key}={value!r}: the class could not be instantiated: {type(error).__name__}: {error}"
         ) from error
+
+
+def _example(written: str) -> str:
+    """Return a name of the form ``module:name``: that of *written* if it has a dot in place of the colon."""
+    module, _, name = written.rpartition(".")
+    is_path = module and all(each.isidentifier() for each in (*module.split("."), name))
+    return f"{module}:{name}" if is_path and not written.startswith("kafka.") else "my_package.module:MyClass"
 
 
 def _takes_one(kind: type) -> bool:

@@ -1,5 +1,6 @@
 """The properties of the classic high-level consumer in each profile, and the options that they set."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -7,9 +8,13 @@ from typing import Any, Final
 from pyklient.config import ConsumerConfig, dotted_names
 from pyklient.errors import ConfigurationError
 from pyklient.properties.profile import Given, Profile, ProfileName, Property, choose
+from pyklient.properties.shared_properties import RECEIVE_BUFFER
+from pyklient.properties.unsecured import NOT_SECURED
 from pyklient.properties.values import boolean, name_characters, one_of, text, whole
 
 __all__ = ["CONSUMER_PROFILES", "consumer_options"]
+
+log = logging.getLogger("pyklient")
 
 _RESETS: Final = {"smallest": "earliest", "largest": "latest"}
 _LOWEST: Final = -(2**31)
@@ -32,6 +37,18 @@ def consumer_options(properties: Mapping[str, object], profile: str | None) -> d
     return options | {"coordination": "zookeeper"}
 
 
+def _any_reset(key: str, value: object) -> str:
+    written = text(key, value)
+    if written not in _RESETS:
+        log.warning(
+            "%s=%r is neither 'smallest' nor 'largest', so a loop raises an error when no offset is "
+            "committed, or when the committed offset does not exist",
+            key,
+            written,
+        )
+    return written
+
+
 def _reset_of_0_7(value: str) -> str:
     # 0.7 accepts any text. With an unknown one, the loop that reads gets the error of the broker.
     return _RESETS.get(value, "none")
@@ -45,14 +62,14 @@ def _socket_outlasts_the_broker(given: Given) -> None:
     if given["socket.timeout.ms"] < given["fetch.wait.max.ms"]:
         raise ConfigurationError(
             f"{given.shown('socket.timeout.ms')} is less than {given.shown('fetch.wait.max.ms')}, so a fetch "
-            "without new messages would time out; make it larger"
+            "without new messages would time out; raise the first value, or lower the second"
         )
 
 
 def _one_fetcher(key: str, value: object) -> int:
     if (count := whole(1)(key, value)) != 1:
         raise ConfigurationError(
-            f"{key}={count} has no effect: one fetcher for each broker fetches all partitions; remove {key}"
+            f"{key}={count} is not supported: there is always one fetcher for each broker; remove {key}"
         )
     return 1
 
@@ -78,7 +95,7 @@ _SINCE_0_8: Final = (
         key="zookeeper.sync.time.ms",
         default=2_000,
         parse=whole(0),
-        effect="the default of `rebalance.backoff.ms`",
+        effect="The value is only used as the default of `rebalance.backoff.ms`.",
         also=("zk.synctime.ms",),
     ),
     Property(key="consumer.id", parse=text, option="consumer_id", also=("consumerid",)),
@@ -87,7 +104,7 @@ _SINCE_0_8: Final = (
         key="socket.timeout.ms",
         default=30_000,
         parse=whole(1),
-        effect="`request_timeout_ms`, as the sum of this time and `fetch_max_wait_ms`",
+        effect="The option `request_timeout_ms` gets the sum of this value and `fetch_max_wait_ms`.",
     ),
     Property(
         key="rebalance.backoff.ms",
@@ -101,15 +118,9 @@ _SINCE_0_8: Final = (
         parse=whole(_LOWEST),
         option="consumer_timeout_ms",
         to_option=_endless_if_negative,
-        effect="a negative number means no limit",
+        effect="A negative number means no limit.",
     ),
-    Property(
-        key="socket.receive.buffer.bytes",
-        default=65_536,
-        parse=whole(-1),
-        option="receive_buffer_bytes",
-        also=("socket.buffersize",),
-    ),
+    RECEIVE_BUFFER,
     Property(
         key="fetch.message.max.bytes",
         default=1_048_576,
@@ -121,7 +132,7 @@ _SINCE_0_8: Final = (
         key="num.consumer.fetchers",
         default=1,
         parse=_one_fetcher,
-        effect="one fetcher for each broker fetches all partitions, so other numbers are errors",
+        effect="Only 1 is accepted, because there is always one fetcher for each broker.",
     ),
     Property(
         key="auto.commit.enable",
@@ -166,6 +177,7 @@ _SINCE_0_8: Final = (
         parse=one_of(*_RESETS),
         option="auto_offset_reset",
         to_option=_RESETS.__getitem__,
+        effect="`smallest` sets `earliest`, and `largest` sets `latest`.",
         also=("autooffset.reset",),
     ),
     Property(
@@ -198,7 +210,7 @@ _SINCE_0_8: Final = (
         option="dual_commit_enabled",
         default_from="offsets.storage",
         make_default=lambda storage: storage == "kafka",
-        effect="by default true if `offsets.storage` is `kafka`",
+        effect="The default is `true` if `offsets.storage` is `kafka`.",
     ),
     Property(
         key="partition.assignment.strategy",
@@ -232,7 +244,7 @@ _IN_0_7: Final[Mapping[str, tuple[str, Any]]] = {
     "rebalance.backoff.ms": ("rebalance.backoff.ms", None),
     "consumer.timeout.ms": ("consumer.timeout.ms", -1),
 }
-"""The key and the default that each property has in Kafka 0.7, by its key in Kafka 0.8."""
+"""Maps the key of each property in Kafka 0.8 to the key and the default of the same property in Kafka 0.7."""
 
 
 def _in_0_7(new: Property) -> Property:
@@ -245,6 +257,11 @@ def _in_0_7(new: Property) -> Property:
 
 _NEW_CONSUMERS: Final = {
     "bootstrap.servers": "ZooKeeper knows the brokers; set zookeeper.connect, or choose no profile",
+    **dict.fromkeys(
+        NOT_SECURED,
+        "consumers with a profile use neither TLS nor SASL; make a ConsumerConnector without a profile, "
+        "with coordination='zookeeper' and this option, or remove the property",
+    ),
 }
 
 _WITHOUT_MIRRORS: Final = (
@@ -256,6 +273,7 @@ _MIRRORS: Final = dict.fromkeys(
 
 _NOT_SINCE_0_8: Final = {
     "shallowiterator.enable": "consumers since 0.8 decompress what they read; choose the profile 0.7",
+    "enable.auto.commit": "set auto.commit.enable",
     **_MIRRORS,
 }
 
@@ -268,9 +286,11 @@ CONSUMER_PROFILES: Final[Mapping[ProfileName, Profile]] = {
             Property(
                 key="autooffset.reset",
                 default="smallest",
+                parse=_any_reset,
                 option="auto_offset_reset",
                 to_option=_reset_of_0_7,
-                effect="any other value than `smallest` and `largest` raises an error in the loop that reads",
+                effect="`smallest` sets `earliest`, and `largest` sets `latest`. With any other value, a "
+                "loop raises an error if no offset is committed, or if the committed offset does not exist.",
                 also=("auto.offset.reset",),
             ),
             Property(
@@ -278,16 +298,20 @@ CONSUMER_PROFILES: Final[Mapping[ProfileName, Profile]] = {
                 default=False,
                 parse=boolean,
                 option="shallowiterator_enable",
-                effect="compressed batches are handed out as they are",
+                effect="With `true`, each compressed batch is handed out as one message.",
             ),
         ),
-        without_effect=_NEW_CONSUMERS | _MIRRORS,
+        without_effect=_NEW_CONSUMERS
+        | {"enable.auto.commit": "set autocommit.enable", "fetch.max.bytes": "set fetch.size"}
+        | _MIRRORS,
     ),
     "0.8": Profile(
         name="0.8",
         client="ConsumerConnector",
         properties=_SINCE_0_8,
-        without_effect=_NEW_CONSUMERS | _NOT_SINCE_0_8,
+        without_effect=_NEW_CONSUMERS
+        | _NOT_SINCE_0_8
+        | {"fetch.max.bytes": "set fetch.message.max.bytes, or choose the profile 0.10"},
     ),
     "0.10": Profile(
         name="0.10",

@@ -4,13 +4,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from pyklient.errors import ConfigurationError
 from pyklient.properties.class_names import instance, load
-from pyklient.properties.profile import Profile, ProfileName, Property, choose
+from pyklient.properties.profile import Given, Profile, ProfileName, Property, choose
+from pyklient.properties.shared_properties import CLIENT_ID
+from pyklient.properties.unsecured import NOT_SECURED
 from pyklient.properties.values import (
     ANY_NUMBER,
     anything,
+    broker_addresses,
     codec,
-    name_characters,
     name_value_pairs,
     one_of,
     static_brokers,
@@ -76,20 +79,26 @@ _HANDLERS: Final = (
     _class(
         "callback.handler",
         None,
-        "an object whose hooks follow and change what an asynchronous producer sends",
+        "A class, whose [hooks](classic.md#hooks) an asynchronous producer calls for each message and batch.",
     ),
     Property(key="callback.handler.props", parse=name_value_pairs, option="callback_handler_props"),
-    _class("event.handler", None, "an object that sends the batches, in place of the default event handler"),
+    _class("event.handler", None, "A class, which sends the batches instead of the default event handler."),
     Property(key="event.handler.props", parse=name_value_pairs, option="event_handler_props"),
 )
 _SERIALIZER: Final = _class(
-    "serializer.class", "kafka.serializer.DefaultEncoder", "the encoder of messages: bytes by default"
+    "serializer.class",
+    "kafka.serializer.DefaultEncoder",
+    "The class of the encoder of messages. The default one sends bytes as they are.",
 )
 _ENCODING: Final = Property(
-    key="serializer.encoding", default="UTF8", effect="the encoding of `kafka.serializer.StringEncoder`"
+    key="serializer.encoding",
+    default="UTF8",
+    effect="The encoding that `kafka.serializer.StringEncoder` uses.",
 )
 _PARTITIONER: Final = _class(
-    "partitioner.class", "kafka.producer.DefaultPartitioner", "the partitioner of messages with a key"
+    "partitioner.class",
+    "kafka.producer.DefaultPartitioner",
+    "The class of the partitioner of messages with a key.",
 )
 _TYPE: Final = Property(
     key="producer.type", default="sync", parse=one_of("sync", "async"), option="producer_type"
@@ -99,14 +108,16 @@ _TOPICS: Final = Property(
 )
 
 _SINCE_0_8: Final = (
-    Property(key="metadata.broker.list", option="metadata_broker_list", required=True),
+    Property(
+        key="metadata.broker.list", parse=broker_addresses, option="metadata_broker_list", required=True
+    ),
     _TYPE,
     _SERIALIZER,
     Property(
         key="key.serializer.class",
         default_from="serializer.class",
         parse=anything,
-        effect="the encoder of keys: by default, the encoder of messages",
+        effect="The class of the encoder of keys.",
     ),
     _ENCODING,
     _PARTITIONER,
@@ -166,6 +177,9 @@ _SINCE_0_8: Final = (
         parse=whole(1),
         option="batch_num_messages",
         also=("batch.size",),
+        effect="The value is a number of messages, not of bytes.",
+        ambiguous="batch.size",
+        ambiguity="it is a number of messages, as in Kafka 0.7, and not of bytes, as in today's producer",
     ),
     Property(
         key="send.buffer.bytes",
@@ -174,7 +188,7 @@ _SINCE_0_8: Final = (
         option="send_buffer_bytes",
         also=("buffer.size",),
     ),
-    Property(key="client.id", default="", parse=name_characters, option="client_id"),
+    CLIENT_ID,
     *_HANDLERS,
 )
 
@@ -199,10 +213,17 @@ _0_7: Final = (
         key="zk.synctime.ms",
         default=2_000,
         parse=whole(0),
-        effect="nothing, because ZooKeeper notifies the producer of changes",
+        effect="The value has no effect, because ZooKeeper notifies the producer of changes.",
         also=("zookeeper.sync.time.ms",),
     ),
-    Property(key="zk.read.num.retries", default=3, parse=whole(0), option="zk_read_num_retries"),
+    Property(
+        key="zk.read.num.retries",
+        default=3,
+        parse=whole(0),
+        option="zk_read_num_retries",
+        effect="Each attempt takes up to `zk.connectiontimeout.ms`. So by default, `send` fails after 24 s "
+        "if ZooKeeper cannot be reached.",
+    ),
     _TYPE,
     _SERIALIZER,
     _ENCODING,
@@ -247,6 +268,7 @@ _0_7: Final = (
         default=200,
         parse=whole(1),
         option="batch_num_messages",
+        effect="The value is a number of messages, not of bytes.",
         also=("batch.num.messages",),
     ),
     Property(
@@ -264,42 +286,82 @@ _0_7: Final = (
         option="socket_timeout_ms",
         also=("request.timeout.ms",),
     ),
-    Property(key="reconnect.interval", default=30_000, parse=whole(1), option="reconnect_interval"),
+    Property(
+        key="reconnect.interval",
+        default=30_000,
+        parse=whole(1),
+        option="reconnect_interval",
+        effect="After this number of requests, the producer opens a new connection.",
+    ),
     Property(
         key="reconnect.time.interval.ms",
         default=10_000_000,
         parse=ANY_NUMBER,
         option="reconnect_time_interval_ms",
+        effect="After this time, the producer opens a new connection. A negative number means never.",
     ),
     Property(key="max.message.size", default=1_000_000, parse=whole(1), option="max_message_size"),
     *_HANDLERS,
 )
 
+_ONLY_TODAY: Final = {
+    "enable.idempotence": "a message that is sent again may be stored twice; choose no profile",
+    **NOT_SECURED,
+}
 _LIST_SINCE_0_8: Final = "since 0.8, set metadata.broker.list=host:port,host:port"
 _GONE_IN_0_8: Final = {
     "broker.list": f"{_LIST_SINCE_0_8}, without the ids of the brokers",
     "zk.connect": f"{_LIST_SINCE_0_8}; the producer asks these brokers for the others",
     "zookeeper.connect": f"{_LIST_SINCE_0_8}; the producer asks these brokers for the others",
-    "zk.read.num.retries": "brokers tell the metadata; message.send.max.retries limits the attempts",
+    "zk.read.num.retries": "the producer gets its metadata from the brokers; message.send.max.retries limits "
+    "the attempts",
     "connect.timeout.ms": "set request.timeout.ms",
-    "reconnect.interval": "connections stay open as long as they work",
-    "reconnect.time.interval.ms": "connections stay open as long as they work",
-    "max.message.size": "the broker decides by its message.max.bytes",
+    "reconnect.interval": "a connection stays open as long as it works; remove the property",
+    "reconnect.time.interval.ms": "a connection stays open as long as it works; remove the property",
+    "max.message.size": "the broker limits the size, by its setting message.max.bytes",
     "bootstrap.servers": "set metadata.broker.list, or choose no profile",
+    "acks": "set request.required.acks, where -1 stands for all",
+    "retries": "set message.send.max.retries",
+    **_ONLY_TODAY,
 }
+_NOT_IN_0_7: Final = "Kafka 0.7 has no such property"
 _NOT_YET_IN_0_7: Final = {
     "metadata.broker.list": "set broker.list=id:host:port,id:host:port, or choose the profile 0.8",
     "bootstrap.servers": "set broker.list=id:host:port,id:host:port, or choose no profile",
     "request.required.acks": "the brokers of 0.7 confirm nothing; choose the profile 0.8",
-    "key.serializer.class": "messages of 0.7 store no key; choose the profile 0.8",
-    "retry.backoff.ms": "0.7 retries at once; choose the profile 0.8",
-    "topic.metadata.refresh.interval.ms": "ZooKeeper tells of changes; choose the profile 0.8",
-    "client.id": "requests of 0.7 name no client; choose the profile 0.8",
+    "key.serializer.class": f"{_NOT_IN_0_7} (its messages had no key); choose the profile 0.8",
+    "retry.backoff.ms": f"{_NOT_IN_0_7} (its producer retried at once); choose the profile 0.8",
+    "topic.metadata.refresh.interval.ms": f"{_NOT_IN_0_7} (ZooKeeper told its producer of changes); choose "
+    "the profile 0.8",
+    "client.id": f"{_NOT_IN_0_7} (its requests had no client id); choose the profile 0.8",
+    "acks": "the brokers of 0.7 confirm nothing; choose the profile 0.8, and set request.required.acks",
+    "retries": "set num.retries",
+    **_ONLY_TODAY,
 }
+
+
+def _batch_fits_into_the_queue(given: Given) -> None:
+    if given["batch.num.messages"] > given["queue.buffering.max.messages"]:
+        raise ConfigurationError(
+            f"{given.shown('batch.num.messages')} is larger than "
+            f"{given.shown('queue.buffering.max.messages')}, so no batch would ever be full; make the batch "
+            "smaller, or the queue larger. Both are numbers of messages"
+        )
+
+
+def _since_0_8(name: ProfileName) -> Profile:
+    return Profile(
+        name=name,
+        client="Producer",
+        properties=_SINCE_0_8,
+        without_effect=_GONE_IN_0_8,
+        rules=(_batch_fits_into_the_queue,),
+    )
+
 
 PRODUCER_PROFILES: Final[Mapping[ProfileName, Profile]] = {
     "0.7": Profile(name="0.7", client="Producer", properties=_0_7, without_effect=_NOT_YET_IN_0_7),
-    "0.8": Profile(name="0.8", client="Producer", properties=_SINCE_0_8, without_effect=_GONE_IN_0_8),
-    "0.10": Profile(name="0.10", client="Producer", properties=_SINCE_0_8, without_effect=_GONE_IN_0_8),
+    "0.8": _since_0_8("0.8"),
+    "0.10": _since_0_8("0.10"),
 }
 """The properties of the classic producer in each version of Kafka."""

@@ -35,6 +35,10 @@ class Property:
     """A description of what the property does in pyklient, if that is not clear from ``option``."""
     also: Sequence[str] = ()
     """The spellings of the key in other versions of Kafka."""
+    ambiguous: str | None = None
+    """The spelling in ``also`` that is also a property of today's clients in Java, with another meaning. A
+    program that uses this spelling gets a warning, which ends with ``ambiguity``."""
+    ambiguity: str = ""
     default_from: str | None = None
     """The key of another property, whose value determines the default of this property."""
     make_default: Callable[[Any], Any] = field(default=lambda value: value)
@@ -75,7 +79,8 @@ class Profile:
     """The name of the client, for messages."""
     properties: Sequence[Property]
     without_effect: Mapping[str, str]
-    """Keys that raise an error, each with a text that says what has replaced it."""
+    """Keys that raise an error, each with a text that says what has replaced it. A key that ends with ``*``
+    stands for all keys with this beginning."""
     rules: Sequence[Rule] = ()
 
     def read(self, properties: Mapping[str, object]) -> Given:
@@ -114,14 +119,14 @@ class Profile:
         }
 
     def _spellings(self, properties: Mapping[str, object]) -> dict[str, str]:
-        """Return the key under which *properties* has each property of this profile. Properties that are not
-        given are missing in the result."""
+        """Return the spelling of each property's key in *properties*, by the key in this profile. The result
+        has only the properties that are given."""
         keys = {spelling: each.key for each in self.properties for spelling in (each.key, *each.also)}
         found: dict[str, str] = {}
         for written in properties:
             if not isinstance(written, str):
                 raise ConfigurationError(f"the key {written!r} of a property is not text")
-            if (replacement := self.without_effect.get(written)) is not None:
+            if (replacement := self._replacement(written)) is not None:
                 raise ConfigurationError(f"{written} has no effect on {self.client}: {replacement}")
             key = keys.get(written)
             if key is None:
@@ -132,7 +137,16 @@ class Profile:
                 )
             else:
                 found[key] = written
+        for each in self.properties:
+            if each.ambiguous is not None and found.get(each.key) == each.ambiguous:
+                log.warning("%s is read as another name of %s: %s", each.ambiguous, each.key, each.ambiguity)
         return found
+
+    def _replacement(self, written: str) -> str | None:
+        for key, replacement in self.without_effect.items():
+            if written == key or (key.endswith("*") and written.startswith(key[:-1])):
+                return replacement
+        return None
 
     def _warn(self, written: str, keys: Mapping[str, str]) -> None:
         if not written.startswith(_EXEMPT):
@@ -158,6 +172,6 @@ def choose(profiles: Mapping[ProfileName, Profile], name: str) -> Profile:
         if each.name == name:
             return each
     raise ConfigurationError(
-        f"profile={name!r} is not one of {', '.join(map(repr, profiles))}, nor None, which means today's "
-        "properties"
+        f"profile={name!r} is unknown; choose one of {', '.join(map(repr, profiles))}, or None for the "
+        "properties of today's clients"
     )

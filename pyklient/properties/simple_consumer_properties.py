@@ -10,7 +10,9 @@ from typing import Any, Final
 from pyklient.argument_checks import INT32_MAX
 from pyklient.config import AdminConfig, dotted_names
 from pyklient.properties.profile import Profile, ProfileName, Property, choose
-from pyklient.properties.values import name_characters, whole
+from pyklient.properties.shared_properties import CLIENT_ID, RECEIVE_BUFFER
+from pyklient.properties.unsecured import NOT_SECURED
+from pyklient.properties.values import whole
 
 __all__ = ["SIMPLE_CONSUMER_PROFILES", "simple_consumer_options"]
 
@@ -40,19 +42,13 @@ _BROKER: Final = (
         default=30_000,
         parse=whole(1),
         option="request_timeout_ms",
-        effect="`default_api_timeout_ms` leaves time for two requests",
+        effect="A call may take twice this time, because a failed request is sent once more.",
     ),
 )
 _SINCE_0_8: Final = (
     *_BROKER,
-    Property(
-        key="socket.receive.buffer.bytes",
-        default=65_536,
-        parse=whole(-1),
-        option="receive_buffer_bytes",
-        also=("socket.buffersize",),
-    ),
-    Property(key="client.id", default="", parse=name_characters, option="client_id"),
+    RECEIVE_BUFFER,
+    CLIENT_ID,
 )
 _0_7: Final = (
     *_BROKER,
@@ -71,7 +67,9 @@ _ONE_BROKER: Final = dict.fromkeys(
 
 
 def _profile(name: ProfileName, properties: Sequence[Property]) -> Profile:
-    return Profile(name=name, client="SimpleConsumer", properties=properties, without_effect=_ONE_BROKER)
+    return Profile(
+        name=name, client="SimpleConsumer", properties=properties, without_effect=_ONE_BROKER | NOT_SECURED
+    )
 
 
 SIMPLE_CONSUMER_PROFILES: Final[Mapping[ProfileName, Profile]] = {

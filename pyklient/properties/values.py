@@ -1,6 +1,6 @@
 """Turns the values of properties, which are text in a file, into numbers, booleans and checked text.
 
-A parser takes the key and the value of a property, and returns the value as its type. It raises
+A parser takes the key and the text of a property, and returns the value, for example a number. It raises
 ConfigurationError, with the key, if it does not accept the value. The functions of this module are parsers,
 or return a parser.
 """
@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from pyklient.config.option import INT32_MAX
+from pyklient.config.option_checks import INT32_MAX
 from pyklient.errors import ConfigurationError
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "StaticBroker",
     "anything",
     "boolean",
+    "broker_addresses",
     "codec",
     "name_characters",
     "name_value_pairs",
@@ -77,17 +78,22 @@ def whole(low: int, high: int = INT32_MAX) -> Parse:
 
 
 ANY_NUMBER: Final = whole(-INT32_MAX - 1)
-"""Accepts every whole number that Java's int can have."""
+"""A parser that accepts every whole number that a Java ``int`` can have."""
 
 
 def one_of(*choices: str, fold: bool = False) -> Parse:
-    """Return a function that accepts one of *choices*. If *fold* is true, upper and lower case are the
-    same."""
+    """Return a function that accepts one of *choices*. If *fold* is true, it accepts them in upper and lower
+    case."""
 
     def parse(key: str, value: object) -> str:
         found = value.lower() if fold and isinstance(value, str) else value
         if not isinstance(found, str) or found not in choices:
-            raise ConfigurationError(f"{key}={value!r} is not one of {', '.join(map(repr, choices))}")
+            near = {"earliest": "smallest", "beginning": "smallest", "latest": "largest", "end": "largest"}
+            meant = near.get(found) if isinstance(found, str) else None
+            raise ConfigurationError(
+                f"{key}={value!r} is not one of {', '.join(map(repr, choices))}"
+                + (f"; did you mean {meant!r}?" if meant in choices else "")
+            )
         return found
 
     return parse
@@ -104,7 +110,7 @@ def name_characters(key: str, value: object) -> str:
 
 
 def anything(key: str, value: object) -> object:
-    """Return *value*: a name, or an object of the program."""
+    """Return *value* without a check: it is text, or an object that the program passes."""
     return value
 
 
@@ -143,18 +149,34 @@ def name_value_pairs(key: str, value: object) -> dict[str, str]:
 
 def static_brokers(key: str, value: object) -> tuple[StaticBroker, ...]:
     """Return the brokers in *value*: a list of ``id:host:port``, such as ``0:one:9092,1:two:9092``."""
-    found = []
+    found: dict[int, StaticBroker] = {}
     for each in _parts(text(key, value)):
         number, _, address = each.partition(":")
         host, _, port = address.rpartition(":")
-        if not (_NUMBER.fullmatch(number) and host and re.fullmatch("[0-9]{1,5}", port)):
+        if not (_NUMBER.fullmatch(number) and host.strip() and re.fullmatch("[0-9]{1,5}", port)):
             raise ConfigurationError(
                 f"{key}: {each!r} is not of the form id:host:port, such as 0:localhost:9092"
             )
-        found.append(StaticBroker(int(number), host.strip("[]"), int(port)))
+        broker_id = whole(0)(f"{key}: the id of {each!r}", number)
+        if broker_id in found:
+            raise ConfigurationError(f"{key} names broker {broker_id} twice; give each broker a different id")
+        whole(1, 65_535)(f"{key}: the port of {each!r}", port)
+        found[broker_id] = StaticBroker(broker_id, host.strip("[]"), int(port))
     if not found:
         raise ConfigurationError(f"{key} is empty; name at least one broker, such as 0:localhost:9092")
-    return tuple(found)
+    return tuple(found.values())
+
+
+def broker_addresses(key: str, value: object) -> str:
+    """Return *value*, a list of ``host:port``. Brokers with ids, as in ``broker.list``, are an error."""
+    written = text(key, value)
+    for each in _parts(written):
+        if (found := re.fullmatch(r"[0-9]+:([^:\[\]]+:[0-9]+)", each)) is not None:
+            raise ConfigurationError(
+                f"{key}: {each!r} begins with the id of a broker, as in Kafka 0.7; since 0.8, write "
+                f"{found.group(1)!r}"
+            )
+    return written
 
 
 def _parts(written: str) -> list[str]:

@@ -23,14 +23,15 @@ _LITERALS: Final = (type(None), bool, int, str, bytes)
 
 
 class FunctionSource:
-    """The source text of the functions for one class in one version: their lines, and the objects to which
-    they refer.
+    """The source text of the generated functions for one class in one version, and the objects to which the
+    generated lines refer.
 
     The generated lines use these names: ``v0`` is the whole message, and ``v1``, ``v2``, ... are the
     structures nested in it, from outside to inside; ``a1``, ``a2``, ... are the arrays that hold the nested
-    structures; other single letters are values that were just read. Names of bound objects end in an
-    underscore and a number. Fields appear as attributes only, so no name in a message can clash with these
-    names. The names of the functions begin with the constructor's argument *verb*, such as ``encode``.
+    structures; other single letters are values that were just read. The name of an object that :meth:`bind`
+    has added ends in an underscore and a number. Fields appear as attributes only, so no name in a message
+    can clash with these names. The names of the functions begin with the constructor's argument *verb*, such
+    as ``encode``.
     """
 
     def __init__(self, verb: str, version: int, flexible: bool, names: dict[str, Any]) -> None:
@@ -80,8 +81,8 @@ class FunctionSource:
 
     @contextmanager
     def written_out(self, cls: type[Struct]) -> Iterator[str]:
-        """Count the structure *cls* as nested in the current one, while the ``with`` block generates code for
-        its fields.
+        """Increase the depth by one while the ``with`` block generates code for the fields of the structure
+        *cls*. This keeps the names of the variables of nested structures apart.
 
         Yields the name of the variable that holds the structure.
         """
@@ -91,8 +92,8 @@ class FunctionSource:
         self._inside.pop()
 
     def layout(self, cls: type[Struct]) -> tuple[list[list[Field]], list[Field]]:
-        """Return the fields of *cls* that this version has, in groups and in the order in which they are
-        sent, and separately the tagged fields.
+        """Return two lists: the fields of *cls* that this version has, in groups and in the order in which
+        they are sent, and the tagged fields.
 
         Neighbouring fields that are numbers form one group, so that one call of ``struct`` can handle them.
         Every other field is a group by itself.
@@ -127,10 +128,11 @@ class FunctionSource:
         return self._functions.setdefault(cls, f"{self._verb}_{number}" if number else self._verb)
 
     def build(self, name: str, title: str, write_function: Callable[[type[Struct], str], None]) -> Any:
-        """Compile all functions that are needed, and return the one that is called *name*.
+        """Compile the functions of all classes that were passed to :meth:`function_of`. Return the function
+        that is called *name*.
 
-        *write_function* adds the lines of one function. *title* is shown as the file name in tracebacks,
-        which include the generated lines.
+        *write_function* adds the lines of one function to the source text. *title* is shown as the file name
+        in tracebacks, which include the generated lines.
         """
         written = 0
         while written < len(self._functions):

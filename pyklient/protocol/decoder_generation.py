@@ -65,8 +65,8 @@ class _DecoderSource(FunctionSource):
     def function(self, name: str, result: str) -> Iterator[None]:
         """Generate the first and last lines of the function *name*. The ``with`` block generates the body.
 
-        The function returns the variable *result*. For a string that is not UTF-8, it calls the reader to
-        raise the right error.
+        The generated function returns the variable *result*. If a string is not UTF-8, the function lets the
+        reader raise a ProtocolError.
         """
         with self.block(f"def {name}(reader):"):
             self.add("data = reader.data", "pos = reader.pos", "end = reader.end")
@@ -95,7 +95,8 @@ class _DecoderSource(FunctionSource):
                 self.read_tagged(cls, tagged, v)
 
     def read_run(self, run: list[Field], v: str) -> None:
-        """Generate code that reads the neighbouring numbers *run* into the structure in the variable *v*."""
+        """Generate code that reads the fields *run*, which are neighbouring numbers, into the structure in
+        the variable *v*."""
         form = struct.Struct(">" + "".join(field.format for field in run))
         targets = "".join(f"{v}.{field.name}, " for field in run)
         self.add(f"{targets}= {self.unpacker(form.format)}(data, pos)", f"pos += {form.size}")
@@ -118,7 +119,8 @@ class _DecoderSource(FunctionSource):
     def read_array(self, field: Field, target: str, compact: bool, nullable: bool) -> None:
         """Generate code that reads an array into the variable *target*.
 
-        The code compares the length of the array with the number of bytes left before it makes an element.
+        Before the code makes an element, it checks that the remaining bytes can contain an array of this
+        length.
         """
         self.read_length(compact, wide=True)
         if field.format:
@@ -164,8 +166,8 @@ class _DecoderSource(FunctionSource):
         self.add(convert, "pos = stop")
 
     def read_length(self, compact: bool, wide: bool) -> None:
-        """Generate code that reads a length into ``n``: a compact length, or one of four bytes if *wide*, or
-        else of two. -1 means null."""
+        """Generate code that reads a length into ``n``; -1 means null. The length is compact if *compact*.
+        Otherwise it has four bytes if *wide*, and two bytes if not."""
         if compact:
             self.add("if pos < end and (n := data[pos] - 1) < 127: pos += 1")
             self.add("else: n, pos = length_at(reader, pos, reader.compact_length)")
@@ -181,8 +183,8 @@ class _DecoderSource(FunctionSource):
         return f"{target} = None" if nullable else "reject_null(pos)"
 
     def call(self, target: str, call: str) -> None:
-        """Generate code that assigns to *target* the result of *call*, a call that moves the position of the
-        reader."""
+        """Generate code that assigns the result of the expression *call* to *target*. *call* reads bytes and
+        so changes the reader's position."""
         self.add("reader.pos = pos", f"{target} = {call}", "pos = reader.pos")
 
     def read_structure(self, cls: type[Struct], target: str) -> None:
@@ -256,10 +258,10 @@ def _read_tagged(reader: Reader, value: Any, cls: type[Struct], version: int) ->
 
 
 def _length_at(reader: Reader, pos: int, length: Callable[[], int]) -> tuple[int, int]:
-    """Call *length* to read a length at *pos*, and return it with the position after it.
+    """Read a length at *pos* with the function *length*. Return the length and the position after it.
 
-    The generated lines read most lengths themselves. They call this function for a length that is long or
-    invalid.
+    The generated decoders read most lengths themselves. They call this function for a length that takes
+    several bytes or is invalid.
     """
     reader.pos = pos
     return length(), reader.pos

@@ -87,7 +87,8 @@ class _EncoderSource(FunctionSource):
             self.write_checks(cls, v)
 
     def write_run(self, run: Sequence[Field], v: str) -> None:
-        """Generate code that writes the neighbouring numbers *run* of the structure in the variable *v*."""
+        """Generate code that writes the fields *run*, which are neighbouring numbers, from the structure in
+        the variable *v*."""
         form = "".join(field.format for field in run)
         self.write_numbers(form, ", ".join(f"{v}.{field.name}" for field in run))
 
@@ -158,10 +159,10 @@ class _EncoderSource(FunctionSource):
 
     @contextmanager
     def unless_null(self, compact: bool, wide: bool, nullable: bool) -> Iterator[None]:
-        """Generate code that handles an ``x`` that is None. The ``with`` block generates the code for any
-        other ``x``.
+        """Generate code that checks if ``x`` is None. The ``with`` block generates the code that writes
+        ``x`` if it is not None.
 
-        None is encoded as null if *nullable*; otherwise it is an error.
+        The generated code encodes None as null if *nullable*, and raises an error if not.
         """
         if not nullable:
             self.add("if x is None: reject_null()")
@@ -175,8 +176,8 @@ class _EncoderSource(FunctionSource):
             yield
 
     def write_length(self, compact: bool, wide: bool) -> None:
-        """Generate code that writes the length ``n``: as a compact length, or in four bytes if *wide*, or
-        else in two."""
+        """Generate code that writes the length ``n``. The length is compact if *compact*. Otherwise it has
+        four bytes if *wide*, and two bytes if not."""
         if compact:
             self.add("if n < 127: buf.append(n + 1)", "else: buf += unsigned_varint(n + 1)")
             return
@@ -187,7 +188,8 @@ class _EncoderSource(FunctionSource):
     def write_records(self, compact: bool) -> None:
         """Generate code that writes the record bytes in the variable ``x``, which are one buffer or several.
 
-        Their total length is written first. The buffers then become separate parts.
+        The code first writes the total length of the buffers. It then adds each buffer to the writer as a
+        separate part, without a copy.
         """
         self.add("if isinstance(x, buffers): x = (x,)", "n = total_size(x)")
         self.write_length(compact, wide=True)
@@ -206,8 +208,8 @@ class _EncoderSource(FunctionSource):
         )
 
     def is_changed(self, field: Field, v: str) -> str:
-        """Return the source of an expression that is true if *field* has another value than its default. *v*
-        is the name of the variable that refers to the structure with this field."""
+        """Return the source of an expression that is true if *field* does not have its default. *v* is the
+        name of the variable that refers to the structure with this field."""
         value, kind = f"{v}.{field.name}", field.kind
         if field.is_array or not isinstance(kind, type) or not all(map(_is_plain, kind.declared)):
             return f"{value} != {self.default(field)}"
@@ -216,8 +218,8 @@ class _EncoderSource(FunctionSource):
         return " or ".join(parts)
 
     def write_checks(self, cls: type[Struct], v: str) -> None:
-        """Generate code that raises an error if a field that this version lacks does not have its default,
-        unless the field is ignorable."""
+        """Generate code that checks the fields that this version lacks. The code raises an error if one of
+        them was set to another value than its default. Ignorable fields are not checked."""
         for field in cls.declared:
             if not field.in_version(self.version) and not field.ignorable:
                 self.add(

@@ -1,7 +1,7 @@
 """Frames, headers and correlation ids of the requests and responses of one connection.
 
-A frame is a length of four bytes, followed by that many bytes. A broker answers the requests of a connection
-in order, so a response always belongs to the oldest request that expects one.
+A frame begins with four bytes, which contain the number of bytes that follow. A broker answers the requests
+of a connection in order, so a response always belongs to the oldest request that expects one.
 
 ClientFraming and ServerFraming are not safe to use from several threads at once.
 """
@@ -87,8 +87,8 @@ class ClientFraming:
         return len(self._due)
 
     def send(self, request: ApiMessage, version: int, *, expects_reply: bool = True) -> list[Buffer]:
-        """Return the frame of *request*, in parts. If *expects_reply* is false (for ``acks=0``), no response
-        is expected.
+        """Return the frame of *request* as a list of buffers. If *expects_reply* is false (for ``acks=0``),
+        no response is expected.
 
         Raises UnsupportedVersionError if *version* cannot carry a field of the request.
         """
@@ -107,8 +107,8 @@ class ClientFraming:
         return parts
 
     def _start(self, header_version: int) -> bytes:
-        """Return the first bytes of requests whose header has *header_version*: the length and the header,
-        with zeros for the values that differ between requests (:data:`_REQUEST_START`)."""
+        """Return the first bytes of each request whose header has *header_version*: the frame's length and
+        the header. The values that differ between requests (:data:`_REQUEST_START`) are zero."""
         start = _start_of_frame(RequestHeader(client_id=self._client_id), header_version)
         self._starts[header_version] = start
         return start
@@ -146,11 +146,11 @@ class ClientFraming:
 
 
 def _api_versions(reader: Reader, version: int) -> ApiMessage:
-    """Read an ApiVersions response, which every client must be able to read, whatever the version.
+    """Read an ApiVersions response. The response may have another version than the request.
 
-    Its header never has tagged fields. A broker that does not know the requested version answers with error
-    35 and a body in version 0 (KIP-511). librdkafka's mock cluster answers with error 35 and a body of
-    another layout: such a body is ignored, and the returned response names no versions.
+    Its header never has tagged fields. A broker that does not know the requested version answers with the
+    error UNSUPPORTED_VERSION and a body in version 0 (KIP-511). librdkafka's mock cluster answers with this
+    error and a body of another layout: such a body is ignored, and the returned response names no versions.
     """
     if int.from_bytes(reader.data[reader.pos : reader.pos + 2], "big") != ErrorCode.UNSUPPORTED_VERSION:
         return _whole(reader, version)
@@ -170,8 +170,8 @@ def _whole(reader: Reader, version: int) -> ApiVersionsResponse:
 class ReceivedRequest:
     """A request that a broker has received, and what is needed to answer it.
 
-    ``message`` is None for an ApiVersions request of an unknown version. Such a request is answered with
-    error 35 and the known versions (KIP-511).
+    ``message`` is None for an ApiVersions request of an unknown version. The broker answers such a
+    request with the error UNSUPPORTED_VERSION and the versions that it knows (KIP-511).
     """
 
     api_key: int
@@ -221,7 +221,7 @@ class ServerFraming:
         return ReceivedRequest(key, version, header.correlation_id, header.client_id, message)
 
     def send(self, received: ReceivedRequest, response: ApiMessage) -> list[Buffer]:
-        """Return the frame of *response*, which answers the request *received*, in parts."""
+        """Return the frame of *response* as a list of buffers. *received* is the request to answer."""
         version = 0 if received.unsupported else received.version
         flexible = response.is_flexible(version) and response.api_key != _API_VERSIONS
         parts, length = _frame(_response_start(flexible), response, version)
@@ -231,7 +231,7 @@ class ServerFraming:
 
 @cache
 def _response_start(flexible: bool) -> bytes:
-    """Return the bytes with which responses start: the header, with a zero for the correlation id."""
+    """Return the first bytes of each response: the frame's length and the header, with zeros as values."""
     return _start_of_frame(ResponseHeader(), 1 if flexible else 0)
 
 
@@ -245,13 +245,13 @@ def _has_librdkafkas_excess(message: ApiMessage, remaining: int) -> bool:
 
 
 def _start_of_frame(header: ApiMessage, version: int) -> bytes:
-    """Return *header*, encoded, with four bytes in front of it for the length of the frame."""
+    """Return four zero bytes, for the length of the frame, followed by the encoded *header*."""
     return b"".join([bytes(_LENGTH_SIZE), *header.encode(version)])
 
 
 def _frame(start: bytes, body: ApiMessage, version: int) -> tuple[list[Buffer], int]:
-    """Return *start* followed by *body* in parts, of which the first is writable. Also return the length of
-    the frame."""
+    """Return the frame that consists of *start* and *body*, as a list of buffers of which the first is
+    writable. Also return the length of the frame."""
     writer = Writer(start)
     body.write(writer, version)
     parts = writer.finish()

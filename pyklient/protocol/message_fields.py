@@ -40,8 +40,8 @@ class Field:
     ``since`` and ``until`` are the first and the last version that carry the field; ``until`` is None if the
     newest version carries it too. The field may be null from version ``nullable_since`` on, or never if this
     is None. ``tag`` is the number of a tagged field. An ``ignorable`` field is left out in silence by
-    versions that do not have it. If ``compact`` is False, a string has its old form, and not the compact one,
-    in flexible versions too. The value of a ``secret`` field is never shown. ``null_is_empty`` means that
+    versions that do not have it. If ``compact`` is False, a string has its old form in flexible versions too,
+    instead of the compact form. The value of a ``secret`` field is never shown. ``null_is_empty`` means that
     null is read as empty bytes.
     """
 

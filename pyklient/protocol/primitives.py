@@ -31,8 +31,8 @@ _MOST_ELEMENTS: Final = 1 << 20
 frame can cause."""
 
 _NUMBERS_PER_ELEMENT: Final = 8
-"""The number of array items that count as one element of a message if the items are numbers, because a number
-costs little."""
+"""The number of numbers in an array that together count as one element of a message. A number costs much less
+work than other array elements."""
 
 _INT16: Final = struct.Struct(">h")
 _INT32: Final = struct.Struct(">i")
@@ -148,9 +148,9 @@ class Reader:
         return self._at_least_null(self.int32())
 
     def compact_length(self) -> int:
-        """Read a compact length, which is stored plus one as an unsigned varint.
+        """Read a compact length: an unsigned varint that contains the length plus one.
 
-        Null is stored as 0; the method then returns -1.
+        The varint 0 means null; the method then returns -1.
         """
         return self.unsigned_varint() - 1
 

@@ -1,7 +1,7 @@
-"""Messages declared once, as data, for all their versions.
+"""Declares each message of the protocol as one class for all its versions.
 
-A message is a dataclass. Its annotations are types of the protocol; its fields tell which versions have
-them::
+A message is a dataclass. The annotation of a field is its type in the protocol; the default tells which
+versions have the field::
 
     @message(key=12, versions=(0, 4), flexible=4)
     class HeartbeatRequest(ApiMessage):
@@ -11,8 +11,8 @@ them::
         group_instance_id: String | None = since(3, default=None)
 
 Fields are declared in the order in which they are sent. ``list[T]`` is an array, ``T | None`` may be null,
-and a nested class with ``@struct`` is a structure. Every field has a default (the zero of its type unless one
-is given), so a message is made with keyword arguments, and only of the fields that matter.
+and a nested class with ``@struct`` is a structure. Every field has a default: the zero of its type, if no
+other default is given. So a message is made with keyword arguments for only the fields that matter.
 """
 
 import struct as binary
@@ -77,7 +77,7 @@ _ZERO: Final = object()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Span:
-    """The properties that the declaration of a field gives to it, besides its type."""
+    """The properties of a field except for its name and type, such as the versions that have the field."""
 
     since: int = 0
     until: int | None = None
@@ -93,7 +93,7 @@ class _Span:
 def always(
     default: Any = _ZERO, *, nullable_since: int = 0, secret: bool = False, null_is_empty: bool = False
 ) -> Any:
-    """Declare a field that all versions have, and that has more properties than a type and a default.
+    """Declare a field that all versions of a message have, and that needs one of the properties below.
 
     *nullable_since* is the first version in which None may be sent. If *secret*, the value is shown neither
     by ``repr`` nor in errors. If *null_is_empty*, the field must not be null, but is read as empty bytes if a
@@ -114,8 +114,8 @@ def since(
     """Declare a field that exists from *version* on, up to and including *until* if given.
 
     If *ignorable*, other versions silently leave out a value that they cannot carry, instead of raising an
-    error. If *compact* is False, a string has its old form, and not the compact one, in flexible versions
-    too.
+    error. If *compact* is False, a string has its old form in flexible versions too, instead of the compact
+    form.
     """
     return _Span(
         since=version,
@@ -140,7 +140,7 @@ def tagged(tag: int, *, since: int, default: Any = _ZERO, ignorable: bool = Fals
 
 
 EMPTY: Final[Any] = _Span()
-"""The default of a field that means an empty array, or a structure whose fields all have their defaults."""
+"""A default for fields: an empty array, or a structure whose fields all have their defaults."""
 
 
 class _ByVersion(dict[int, _F]):
@@ -188,7 +188,7 @@ class ApiMessage(Struct):
 
     @classmethod
     def _for_version(cls, generate: Callable[[type[Struct], int, bool], _F], version: int) -> _F:
-        """Call *generate* to generate an encoder or a decoder for *version*. Raises UnsupportedVersionError
+        """Return the encoder or decoder that *generate* makes for *version*. Raises UnsupportedVersionError
         for an unknown version."""
         first, last = cls.versions
         if not first <= version <= last:
@@ -218,8 +218,8 @@ class ApiMessage(Struct):
 
     @classmethod
     def decode(cls, buffer: Buffer, version: int) -> Self:
-        """Return the message in *buffer*, which must contain nothing else. Raises ProtocolError if the bytes
-        are anything else."""
+        """Return the message in *buffer*. Raises ProtocolError if *buffer* does not contain exactly one such
+        message."""
         reader = Reader(buffer)
         value = cls.read(reader, version)
         if reader.remaining:
@@ -287,8 +287,8 @@ def struct(cls: type[_S]) -> type[_S]:
 def message(
     *, key: int = -1, versions: tuple[int, int], flexible: int | None = None
 ) -> Callable[[type[_M]], type[_M]]:
-    """Return a decorator that declares a class as a message with an API key, a first and last version, and a
-    first flexible version."""
+    """Return a decorator that declares a class as a message. *key* is the API key, *versions* the first and
+    the last version, and *flexible* the first version with compact lengths and tagged fields."""
 
     def declare(cls: type[_M]) -> type[_M]:
         made = struct(cls)
@@ -334,5 +334,9 @@ def _declared(cls: type[Struct], name: str, hint: Any) -> Field:
 
 def _dataclass_default(field: Field) -> Any:
     if field.makes_defaults:
-        return dataclass_field(default_factory=field.make_default)
+        # The class itself: a message is made for each request, and a method would cost two calls more.
+        kind = field.kind
+        if field.is_array or not isinstance(kind, type):
+            return dataclass_field(default_factory=list)
+        return dataclass_field(default_factory=kind)
     return field.default

@@ -1,8 +1,8 @@
-"""The node of a broker: its addresses, in every version that Kafka's brokers have written.
+"""The ZooKeeper node of a broker, which has the broker's addresses. All versions of its format are supported.
 
-Kafka 0.7 wrote ``<creator>:<host>:<port>``, and its documents show ``<host>:<port>``. Later versions of the
-node are JSON. Version 1 has one address, and version 2 (Kafka 0.9) one address for each security protocol.
-Version 3 adds the rack, version 4 (0.10) the names of the listeners, and version 5 (2.7) features.
+Kafka 0.7 wrote ``<creator>:<host>:<port>``, and its documentation shows ``<host>:<port>``. Later versions are
+JSON: version 1 has one address, and version 2 (Kafka 0.9) has one address for each security protocol. Version
+3 adds the rack, version 4 (Kafka 0.10) the names of the listeners, and version 5 (Kafka 2.7) features.
 """
 
 import re
@@ -23,7 +23,8 @@ _PLAINTEXT: Final = "PLAINTEXT"
 
 @dataclass(frozen=True, slots=True)
 class BrokerEndpoint:
-    """One address of a broker, and the protocol that secures connections to it."""
+    """One address of a broker, with the name of its listener and the security protocol of the connections to
+    it."""
 
     listener: str
     security_protocol: str
@@ -33,8 +34,8 @@ class BrokerEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class BrokerNode:
-    """The content of a broker's node, which the broker has written about itself. ``version`` is 0 for the
-    nodes of Kafka 0.7."""
+    """The content of the ZooKeeper node that a broker writes about itself. ``version`` is 0 for the format of
+    Kafka 0.7."""
 
     broker_id: int
     endpoints: tuple[BrokerEndpoint, ...]
@@ -50,14 +51,14 @@ class BrokerNode:
 
 
 def broker_ids(children: Iterable[str] | None) -> list[int]:
-    """Return the sorted ids of the brokers among the *children* of /brokers/ids, whose names are the ids.
-    Other names are ignored."""
+    """Return the sorted broker ids among *children*, the names of the nodes below /brokers/ids. Names that
+    are not ids are ignored."""
     return sorted(int(name) for name in children or () if re.fullmatch("[0-9]{1,10}", name))
 
 
 def parse_broker(broker_id: int, content: bytes) -> BrokerNode:
-    """Parse *content*, the content of a broker's node in any version. Raises NodeContentError if no version
-    of Kafka writes such content."""
+    """Parse the content of a broker's ZooKeeper node, in any version of its format. Raises NodeContentError
+    if *content* is malformed."""
     path = paths.broker(broker_id)
     if not content.lstrip().startswith(b"{"):
         return _parse_oldest(path, broker_id, content)
@@ -74,10 +75,10 @@ def parse_broker(broker_id: int, content: bytes) -> BrokerNode:
 
 
 def broker_content(broker: BrokerNode) -> bytes:
-    """Return the content of a broker's node, in the version that ``broker.version`` says.
+    """Return the content of a broker's ZooKeeper node, in the format ``broker.version``.
 
-    Versions 0 and 1 have only the address for PLAINTEXT. Later versions have a list of all addresses, and
-    also that one address beside the list, for old clients.
+    Versions 0 and 1 have only one address, that of the protocol PLAINTEXT. Later versions have a list of all
+    addresses, and also repeat the PLAINTEXT address as ``host`` and ``port`` for old clients.
     """
     plain = broker.endpoint(_PLAINTEXT)
     host, port = (plain.host, plain.port) if plain is not None else (None, -1)

@@ -1,4 +1,4 @@
-"""The nodes of a whole cluster: its id, its controller, and the epoch of the controller."""
+"""The ZooKeeper nodes of a cluster as a whole: the cluster id, the controller, and the controller epoch."""
 
 from typing import Final
 
@@ -17,10 +17,10 @@ _OBJECT: Final = "{"
 
 
 def parse_controller(content: bytes) -> int:
-    """Return the id of the controller from *content*, the content of the controller's node in ZooKeeper.
-    Raises NodeContentError if Kafka does not write such content.
+    """Return the broker id of the controller from *content*, the content of the controller's ZooKeeper node.
 
-    Kafka 0.8.0 wrote the id alone, later versions write JSON.
+    Kafka 0.8.0 wrote only the id; later versions write JSON. Raises NodeContentError if *content* is
+    malformed.
     """
     if not text_content(paths.CONTROLLER, content).startswith(_OBJECT):
         return whole_number(paths.CONTROLLER, content)
@@ -28,28 +28,30 @@ def parse_controller(content: bytes) -> int:
 
 
 def controller_content(broker_id: int, timestamp_ms: int) -> bytes:
-    """Return the content of the controller's node, which the broker that becomes the controller writes."""
+    """Return the content of the controller's ZooKeeper node. A broker writes it when it becomes the
+    controller."""
     return json_content(version=1, brokerid=broker_id, timestamp=str(timestamp_ms))
 
 
 def parse_controller_epoch(content: bytes) -> int:
-    """Return the number of controllers that the cluster has had, from *content*, the content of the node that
-    counts them.
+    """Return the controller epoch, which is the number of controllers that the cluster has had, from the
+    content of its ZooKeeper node.
 
-    Raises NodeContentError if the content is not a number.
+    Raises NodeContentError if *content* is not a number.
     """
     return whole_number(paths.CONTROLLER_EPOCH, content)
 
 
 def parse_cluster_id(content: bytes) -> str:
-    """Return the id of the cluster from *content*, the content of its node in ZooKeeper. Raises
-    NodeContentError if Kafka does not write such content."""
+    """Return the cluster id from *content*, the content of its ZooKeeper node. Raises NodeContentError if
+    *content* is malformed."""
     return NodeFields(paths.CLUSTER_ID, content).text("id")
 
 
 def cluster_id_content(cluster_id: str) -> bytes:
-    """Return the content of the node with the id of the cluster, which the first broker writes.
+    """Return the content of the ZooKeeper node for the cluster id. The first broker of a cluster writes this
+    node.
 
-    The version in the node is text, as Kafka writes it.
+    As in Kafka, the version in this node is text and not a number.
     """
     return json_content(version="1", id=cluster_id)

@@ -1,8 +1,8 @@
-"""The nodes of a group in ZooKeeper: its members, the owners of partitions, and its committed offsets.
+"""The ZooKeeper nodes of a group: its members, the owners of partitions, and its committed offsets.
 
-Kafka 0.8 and later write the node of a member as JSON. Kafka 0.7 wrote a map of topics to numbers of streams.
-For a topic filter, it wrote ``*<streams>*<expression>`` (read the topics that match the expression) or
-``!<streams>!<expression>`` (read the topics that do not match).
+Kafka 0.8 and later write the node of a member as JSON. Kafka 0.7 wrote a map from topics to numbers of
+streams. For a topic filter, it wrote ``*<streams>*<expression>`` (read the topics that match the expression)
+or ``!<streams>!<expression>`` (read the topics that do not match).
 """
 
 import json
@@ -32,18 +32,19 @@ BLACK_LIST: Final = "black_list"
 
 _MOST_STREAMS: Final = 10_000
 _NOT_IN_NAMES: Final = re.compile("[/\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-"""Matches characters that no node of ZooKeeper has in its name, and so no topic."""
+"""Matches characters that ZooKeeper does not allow in the name of a node. Therefore no topic has them in its
+name."""
 _OLDEST_FILTER: Final = re.compile(r"([*!])([0-9]{1,9})([*!])(.*)", re.DOTALL)
 _OLDEST_PATTERNS: Final = {"*": WHITE_LIST, "!": BLACK_LIST}
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerNode:
-    """The content of a member's node.
+    """The content of the ZooKeeper node of a group member.
 
-    ``subscription`` maps topics to numbers of streams. If ``pattern`` is WHITE_LIST or BLACK_LIST,
-    ``subscription`` has one entry, whose key is a regular expression. ``version`` is 0 for the nodes of Kafka
-    0.7.
+    ``subscription`` maps each topic to the number of streams that read it. If ``pattern`` is WHITE_LIST or
+    BLACK_LIST, ``subscription`` has one entry, whose key is a regular expression. ``version`` is 0 for the
+    format of Kafka 0.7.
     """
 
     subscription: Mapping[str, int]
@@ -53,8 +54,8 @@ class ConsumerNode:
 
 
 def parse_consumer(group_id: str, consumer_id: str, content: bytes) -> ConsumerNode:
-    """Parse *content*, the content of a member's node in any version. Raises NodeContentError if no version
-    of Kafka writes such content."""
+    """Parse the content of a group member's ZooKeeper node, in any version of its format. Raises
+    NodeContentError if *content* is malformed."""
     path = paths.consumer(group_id, consumer_id)
     text = text_content(path, content)
     if (match := _OLDEST_FILTER.fullmatch(text)) and match[1] == match[3]:
@@ -78,7 +79,8 @@ def parse_consumer(group_id: str, consumer_id: str, content: bytes) -> ConsumerN
 
 
 def consumer_content(consumer: ConsumerNode) -> bytes:
-    """Return the content of a member's node, as the Scala consumer of Kafka 0.8 and later writes it."""
+    """Return the content of a group member's ZooKeeper node, as the Scala consumer of Kafka 0.8 and later
+    writes it."""
     escaped = ",".join(f"{_scala_text(key)}:{count}" for key, count in consumer.subscription.items())
     return (
         f'{{"version":1,"subscription":{{{escaped}}},"pattern":"{consumer.pattern}",'
@@ -87,8 +89,8 @@ def consumer_content(consumer: ConsumerNode) -> bytes:
 
 
 def parse_owner(path: str, content: bytes) -> str:
-    """Return the id of the thread that owns a partition, ``<consumer id>-<number>``, from the *content* of
-    the owner's node."""
+    """Return the id of the thread that owns a partition, ``<consumer id>-<number>``, from *content*, the
+    content of the ZooKeeper node at *path*. Raises NodeContentError if *content* is malformed."""
     owner = text_content(path, content)
     if not re.fullmatch(r".*-[0-9]{1,9}", owner):
         why = "the content is not the id of a consumer's thread, <consumer id>-<number>"
@@ -97,18 +99,19 @@ def parse_owner(path: str, content: bytes) -> str:
 
 
 def parse_offset(path: str, content: bytes) -> int:
-    """Return the committed offset that the node at *path* contains. Raises NodeContentError if *content* is
-    not an offset."""
+    """Return the committed offset from *content*, the content of the ZooKeeper node at *path*. Raises
+    NodeContentError if *content* is not a number."""
     return whole_number(path, content)
 
 
 def offset_content(offset: int) -> bytes:
-    """Return the content of the node with the committed offset *offset*."""
+    """Return the content of the ZooKeeper node for a committed offset."""
     return str(offset).encode()
 
 
 def _streams(path: str, content: bytes, subscription: Mapping[str, object], pattern: str) -> dict[str, int]:
-    """Return *subscription*, after a check of its topics and numbers."""
+    """Return *subscription* if its topic names and its numbers of streams are valid. Otherwise raise
+    NodeContentError."""
     streams = {}
     for key, count in subscription.items():
         if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= _MOST_STREAMS:

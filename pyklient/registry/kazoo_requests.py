@@ -1,8 +1,8 @@
-"""Carries out requests with kazoo, many of them at the same time.
+"""Sends requests to ZooKeeper with the library kazoo, many of them at the same time.
 
-A request may need several requests of kazoo: the parents of a node are created if they are missing, and the
-nodes below a node are deleted before it. So a request is a generator, which yields the results of kazoo for
-which it waits. Other requests go on meanwhile.
+One request may need several requests of kazoo: missing parents of a node are created before it, and the nodes
+below a node are deleted before it. Therefore each request is a generator that yields the kazoo result for
+which it waits. Other requests continue meanwhile.
 """
 
 import time
@@ -33,16 +33,16 @@ __all__ = ["AnswerDeadline", "KazooRequests", "Watch"]
 
 _MOST_IN_FLIGHT: Final = 200
 """The largest number of requests of one dialogue that wait for their answers at the same time. By default, a
-server stops reading when a thousand requests of all its clients wait."""
+ZooKeeper server stops reading when a thousand requests of all its clients wait."""
 
 Watch: TypeAlias = Callable[[WatchedEvent], None]
 _Steps: TypeAlias = Generator["AsyncResult[Any]", Any, Any]
 
 
 class AnswerDeadline:
-    """The time until which answers are awaited: *timeout* seconds after this object was made.
+    """The time until which a dialogue waits for answers: *timeout* seconds after this object was created.
 
-    With *per_answer*, the time is *timeout* seconds after the last answer.
+    With *per_answer*, each answer moves this time to *timeout* seconds after the answer.
     """
 
     def __init__(self, timeout: float, *, per_answer: bool = False) -> None:
@@ -58,21 +58,23 @@ class AnswerDeadline:
         return max(0.0, self._at - time.monotonic())
 
     def answered(self) -> None:
-        """Count an answer."""
+        """Count an answer, and with *per_answer* move the deadline."""
         self.answers += 1
         if self._per_answer:
             self._at = time.monotonic() + self.timeout
 
     def before_it(self) -> str:
-        """Return a text for an error message: how many answers arrived, and in which time."""
+        """Return a part of an error message: the time-out, and the number of answers that came before it."""
         if self._per_answer or not self.answers:
             return f"within {self.timeout:.3g} s"
         return f"within {self.timeout:.3g} s, in which it answered {self.answers} other requests"
 
 
 class KazooRequests:
-    """Carries out requests in the session of *client*. Errors contain *name*, the address of ZooKeeper, and
-    *user*, the name under which the session was authenticated."""
+    """Sends requests to ZooKeeper in the session of *client*.
+
+    *name*, the address of ZooKeeper, and *user*, the user of the session, appear in error messages.
+    """
 
     def __init__(self, client: KazooClient, name: str, user: str | None) -> None:
         self._client = client
@@ -154,7 +156,7 @@ class KazooRequests:
                     "and zookeeper_password"
                 )
             case kazoo_errors.SessionExpiredError():
-                return SessionExpiredError(f"{what}: the session has expired")
+                return SessionExpiredError(f"{what}: the ZooKeeper session has expired")
             case kazoo_errors.ConnectionLoss() | kazoo_errors.OperationTimeoutError():
                 return RegistryConnectionError(
                     f"{what}: the connection failed before the answer came, so the outcome is not known"
@@ -163,7 +165,7 @@ class KazooRequests:
 
 
 class _ForbiddenError(Exception):
-    """The access list of the node *node* does not give the session the permission *permission*."""
+    """The session does not have the permission *permission* in the access list of the node *node*."""
 
     def __init__(self, node: str, permission: str) -> None:
         super().__init__(node, permission)
@@ -180,8 +182,8 @@ def _needing(permission: str, node: str) -> Iterator[None]:
 
 
 def _resume(steps: _Steps, result: "AsyncResult[Any]", deadline: AnswerDeadline) -> "AsyncResult[Any]":
-    """Wait for *result*, and resume the generator *steps* with it. Return the next result for which *steps*
-    waits."""
+    """Wait for *result*, and resume the generator *steps* with it. Return the next result that *steps*
+    yields."""
     try:
         answer = result.get(timeout=max(0.001, deadline.left))
     except kazoo_errors.KazooException as error:
@@ -223,7 +225,7 @@ def _children(client: KazooClient, path: str, watch: Watch | None) -> _Steps:
 
 
 def _exists(client: KazooClient, path: str, watch: Watch | None) -> _Steps:
-    """Set *watch* on a node that was missing. Return True if the node exists now."""
+    """Return True if the node exists now, and set *watch* on it. Return False at once if *watch* is None."""
     if watch is None:
         return False
     with _needing("READ", path):
@@ -233,7 +235,11 @@ def _exists(client: KazooClient, path: str, watch: Watch | None) -> _Steps:
 def _create(
     client: KazooClient, path: str, content: bytes, ephemeral: bool, parents: dict[str, "AsyncResult[Any]"]
 ) -> _Steps:
-    """Create the node. If its parents are missing, create them first, once for all nodes in *parents*."""
+    """Create the node at *path*. If its parent nodes are missing, create them first.
+
+    *parents* has the results of parent nodes that other requests have created, so that each is created only
+    once.
+    """
     parent = _parent(path)
     try:
         try:

@@ -1,4 +1,4 @@
-"""The threads, the socket and the log of kazoo, as ``ZooKeeper`` needs them."""
+"""The threads, the socket and the log messages of kazoo, adapted for ``ZooKeeper``."""
 
 import logging
 import math
@@ -23,10 +23,11 @@ _SLOW_SECONDS: Final = 2.0
 
 
 class KazooThreads(SequentialThreadingHandler):
-    """Starts the three threads of a session, and remembers the socket.
+    """Starts the three threads of a session, and stores its socket.
 
-    One thread reads and writes the connection, one calls the functions that wait for a change, and one
-    completes the answers to requests. With the socket, the session can be ended even while a server hangs.
+    One thread reads and writes the connection, one calls the functions that wait for a change of a node, and
+    one completes the answers to requests. The socket is stored because shutting it down ends the session even
+    if a server does not respond.
     """
 
     def __init__(self, tls: ssl.SSLContext | None, session_timeout: float) -> None:
@@ -52,38 +53,42 @@ class KazooThreads(SequentialThreadingHandler):
 
     @property
     def why_not_connected(self) -> str:
-        """The reason of the last failure to connect."""
+        """The reason why the last attempt to connect failed, for an error message."""
         if isinstance(self.last_failure, socket.gaierror):
             return f"no address for the name of its host: {self.last_failure.strerror}"
         return str(self.last_failure or "it does not answer")
 
     def connected(self) -> None:
-        """Record that a server has accepted the session, so that no warning of a slow connection follows."""
+        """Record that a server has accepted the session. ``warn_if_slow`` then logs no warning."""
         self._slow_after = math.inf
         self.rejected.accepted()
 
     def warn_if_slow(self, server: object) -> None:
-        """Warn that there is no connection to *server* yet. Do so once, two seconds after the start."""
+        """Log one warning if no server has accepted the session within two seconds after the start.
+        *server* is the address for the message."""
         if time.monotonic() > self._slow_after:
             self._slow_after = math.inf
             _log.warning("%s cannot be reached (%s); still trying", server, self.why_not_connected)
 
     @property
     def runs_here(self) -> bool:
-        """True if the calling thread is one of this session."""
+        """True if the calling thread is one of the session's threads."""
         return threading.current_thread() in self._started
 
     @property
     def alive(self) -> bool:
-        """True while the newest thread runs, which is the thread that has the connection. False before the
-        start."""
+        """True while the connection thread of the session runs. False before this thread is started and after
+        it has ended."""
         return bool(self._started) and self._started[-1].is_alive()
 
     def create_connection(
         self, address: tuple[str, int], hostname: str, timeout: float, **_options: object
     ) -> socket.socket:
-        """Connect to a server, with TLS if the session has a TLS context. Store the socket, or the reason of
-        the failure. Raise kazoo's SessionExpiredError if no server will ever accept the session again."""
+        """Connect to a server, with TLS if the session has a TLS context, and return the socket. kazoo calls
+        this method.
+
+        Raises kazoo's SessionExpiredError if no server will ever accept the session again.
+        """
         connected: socket.socket | None = None
         try:
             connected = socket.create_connection(address, timeout)
@@ -91,7 +96,7 @@ class KazooThreads(SequentialThreadingHandler):
             if self._tls is not None:
                 connected = self._tls.wrap_socket(connected, server_hostname=hostname)
             self.last_failure = ConnectionError(
-                "the server accepts connections, but does not begin a session"
+                "the ZooKeeper server accepts connections, but does not begin a session"
             )
             if self.rejected.is_over(connected):
                 connected.close()
@@ -109,7 +114,7 @@ class KazooThreads(SequentialThreadingHandler):
         return connected
 
     def cut(self) -> None:
-        """Shut the connection down, so that no thread waits for the server any longer."""
+        """Shut down the connection, so that no thread waits for the server any longer."""
         self._cut = True
         if self._socket is not None:
             try:
@@ -124,10 +129,10 @@ class KazooThreads(SequentialThreadingHandler):
 
 
 class KazooLog(logging.LoggerAdapter[logging.Logger]):
-    """Logs kazoo's warnings at the level DEBUG.
+    """Passes kazoo's log messages on, with warnings at the level DEBUG.
 
-    kazoo warns of each attempt to connect, and ``ZooKeeper`` itself logs one warning instead. *threads*
-    stores the reason if no host name has an address.
+    kazoo logs a warning for each failed attempt to connect. ``ZooKeeper`` logs one warning instead. If a host
+    name cannot be resolved, the error is stored in *threads* for this warning.
     """
 
     def __init__(self, logger: logging.Logger, threads: KazooThreads) -> None:
@@ -135,7 +140,7 @@ class KazooLog(logging.LoggerAdapter[logging.Logger]):
         self._threads = threads
 
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
-        """Log *msg*. If *args* contain an error about the name of a host, store this error."""
+        """Log *msg*. If *args* contain an error that a host name cannot be resolved, store this error."""
         for each in args:
             if isinstance(each, socket.gaierror):
                 self._threads.last_failure = copy(each)

@@ -1,4 +1,4 @@
-"""Reads the content of a node. The fields of JSON are checked, because other programs write these nodes
+"""Parsers for the content of ZooKeeper nodes. They check all fields, because other programs write these nodes
 too."""
 
 import json
@@ -15,7 +15,7 @@ _NUMBER: Final = re.compile(r"-?[0-9]{1,19}")
 
 
 def garbled(path: str, content: bytes, why: str) -> NodeContentError:
-    """Return the error for the node at *path*. *why* says what is wrong with its content."""
+    """Return an error that says that the content of the node at *path* is invalid. *why* is the reason."""
     shown = repr(content[:_SHOWN])[1:] + (" …" if len(content) > _SHOWN else "")
     return NodeContentError(
         f"ZooKeeper's node {path} cannot be understood: {why}. The content is {shown}; find the program that "
@@ -32,7 +32,8 @@ def text_content(path: str, content: bytes) -> str:
 
 
 def whole_number(path: str, content: bytes) -> int:
-    """Return the decimal number that *content* consists of. Raises NodeContentError if it is not a number."""
+    """Return the whole number that *content* contains as text. Raises NodeContentError if *content* is not a
+    number."""
     text = text_content(path, content)
     if not _NUMBER.fullmatch(text):
         raise garbled(path, content, "the content is not a whole number")
@@ -40,20 +41,20 @@ def whole_number(path: str, content: bytes) -> int:
 
 
 def now_ms() -> int:
-    """Return the present time in milliseconds since 1970, as a node contains it."""
+    """Return the present time in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
 
 
 def json_content(**values: object) -> bytes:
-    """Return *values* as JSON in the order given, without spaces, as Kafka writes it."""
+    """Return *values* as JSON in the given order and without spaces, as Kafka writes it."""
     return json.dumps(values, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 class NodeFields:
-    """The fields of the JSON object in a node.
+    """The fields of the JSON object in a ZooKeeper node.
 
-    If a field does not have the form that a method expects, the method raises NodeContentError, which names
-    the path of the node and the field.
+    If a field does not have the type that a method expects, the method raises NodeContentError with the path
+    of the node and the name of the field.
     """
 
     def __init__(self, path: str, content: bytes) -> None:
@@ -72,7 +73,7 @@ class NodeFields:
         return self._values.get(name) is not None
 
     def wrong(self, why: str) -> NoReturn:
-        """Raise NodeContentError, which says *why*."""
+        """Raise a NodeContentError with the reason *why*."""
         raise garbled(self._path, self._content, why)
 
     def number(self, name: str, default: int | None = None) -> int:
@@ -90,7 +91,7 @@ class NodeFields:
         return value
 
     def text(self, name: str) -> str:
-        """Return the text in field *name*. A missing field is an error."""
+        """Return the text in field *name*. Raises NodeContentError if the field is missing."""
         value = self._values.get(name)
         if not isinstance(value, str):
             self.wrong(f"{name!r} is {'missing' if value is None else 'not text'}")
@@ -101,7 +102,8 @@ class NodeFields:
         return self.text(name) if name in self else None
 
     def numbers(self, name: str) -> tuple[int, ...]:
-        """Return the whole numbers in field *name*, which is a list. A missing field is an error."""
+        """Return the whole numbers in field *name*, which is a list. Raises NodeContentError if the field is
+        missing."""
         return self._numbers(name, self._values.get(name))
 
     def texts(self, name: str) -> tuple[str, ...]:
@@ -112,7 +114,7 @@ class NodeFields:
         return tuple(value)
 
     def number_lists(self, name: str) -> dict[int, tuple[int, ...]]:
-        """Return field *name*: an object that maps numbers, written as text, to lists of numbers.
+        """Return field *name*, an object that maps numbers, written as text, to lists of numbers.
 
         The result is empty if the field is missing.
         """
@@ -124,7 +126,8 @@ class NodeFields:
         return dict(sorted(found.items()))
 
     def numbers_by_text(self, name: str) -> dict[str, int]:
-        """Return field *name*: an object that maps texts to whole numbers. A missing field is an error."""
+        """Return field *name*, an object that maps texts to whole numbers. Raises NodeContentError if the
+        field is missing."""
         if name not in self:
             self.wrong(f"{name!r} is missing")
         found = self._object(name)
@@ -133,7 +136,8 @@ class NodeFields:
         return found
 
     def texts_by_text(self, name: str) -> dict[str, str]:
-        """Return field *name*: an object that maps texts to texts. The result is empty if it is missing."""
+        """Return field *name*, an object that maps texts to texts. The result is empty if the field is
+        missing."""
         found = self._object(name)
         if not all(isinstance(value, str) for value in found.values()):
             self.wrong(f"a value in {name!r} is not text")

@@ -1,7 +1,7 @@
-"""Notices that no server of ZooKeeper will ever accept a session again, although servers run.
+"""Detects that no ZooKeeper server will accept an existing session again, although servers are running.
 
 A server that has lost its data, or has older data, closes the connection of a client that has seen newer
-data. It does not say why, and the client would try again for ever. The server accepts new sessions, however.
+data. The server gives no reason, and the client would try again forever. But the server accepts new sessions.
 """
 
 import socket
@@ -13,20 +13,21 @@ from typing import Final
 __all__ = ["RejectedSession"]
 
 _CONNECT: Final = struct.Struct(">iqiqi16s?")
-"""A request for a session: protocol version, last change seen, time-out, session id, password, read-only."""
+"""The layout of a request to connect a session: protocol version, last change seen, time-out, session id,
+password, read-only."""
 _CONNECTED: Final = struct.Struct(">iiq")
-"""The beginning of the answer to a request for a session: protocol version, time-out, session id."""
+"""The layout of the beginning of the answer to a connect request: protocol version, time-out, session id."""
 _CLOSE: Final = struct.pack(">iii", 8, 1, -11)
-"""A request, with its length, that ends the session."""
+"""The bytes of a request that ends the session, including its length."""
 _LENGTH: Final = struct.Struct(">i")
 _LONGEST: Final = 1024
 
 
 class RejectedSession:
-    """Decides when to give up a session, which has a time-out of *session_timeout* seconds.
+    """Decides when to give up a session that has a time-out of *session_timeout* seconds.
 
-    A session is given up if, for longer than the time-out, servers have accepted connections and no server
-    has accepted the session, although one of them accepts a new session.
+    A session is given up if two things are true: for longer than the time-out, servers have accepted
+    connections but not the session; and one of these servers accepts a new session.
     """
 
     def __init__(self, session_timeout: float) -> None:
@@ -35,7 +36,7 @@ class RejectedSession:
         self._since: float | None = None
         self._accepts_new = False
         self.given_up = False
-        """True if the session was given up, until a new one begins."""
+        """True if the session was given up and no new session has begun yet."""
 
     def accepted(self) -> None:
         """Record that a server has accepted the session."""
@@ -46,9 +47,10 @@ class RejectedSession:
         self._exists, self._since, self._accepts_new = False, None, False
 
     def is_over(self, connected: socket.socket) -> bool:
-        """Return True if the session is to be given up. *connected* is a new connection to a server.
+        """Return True if the session must be given up. *connected* is a new connection to a server.
 
-        Raises ConnectionError if the connection was used to ask for a new session.
+        After the session time-out, this method asks the server over *connected* for a new session. It then
+        raises ConnectionError, because *connected* cannot be used any more.
         """
         if not self._exists:
             return False
@@ -61,15 +63,15 @@ class RejectedSession:
             return False
         self._accepts_new = _accepts_new_session(connected, self._session_timeout)
         raise ConnectionError(
-            "the server accepts new sessions, but not the existing session"
+            "the ZooKeeper server accepts new sessions, but not the existing session"
             if self._accepts_new
-            else "the server accepts connections, but does not begin a session"
+            else "the ZooKeeper server accepts connections, but does not begin a session"
         )
 
 
 def _accepts_new_session(connected: socket.socket, timeout: float) -> bool:
-    """Ask the server behind *connected* for a new session, and end that session at once. Return False if
-    there is no session within *timeout* seconds."""
+    """Ask the server for a new session over the connection *connected*, and end the new session at once.
+    Return False if the server does not grant one within *timeout* seconds."""
     request = _CONNECT.pack(0, 0, int(timeout * 1000), 0, 16, bytes(16), False)
     try:
         connected.settimeout(timeout)

@@ -41,11 +41,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """The answer to a Read: the content of a node.
+    """A ZooKeeper node: the answer to a Read request.
 
-    ``version`` counts the writes to the node. An ``ephemeral`` node ends with the session that created it.
-    ``mine`` is true if the client that asks has that session now. ZooKeeper numbers all changes in their
-    order: ``created`` is the number of the node's creation, and ``written`` that of the last write to it.
+    ``version`` counts the writes to the node. An ``ephemeral`` node is deleted when the session that created
+    it ends. ``mine`` is true if the reading client's present session created the node. ZooKeeper numbers all
+    changes: ``created`` and ``written`` are the numbers of the node's creation and of the last write to it.
     """
 
     content: bytes
@@ -58,11 +58,12 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Read the node at *path*; the dialogue is resumed with a Node, or None if there is no node.
+    """A request to read the node at *path*. The dialogue is resumed with a Node, or with None if the node
+    does not exist.
 
-    With *watch*, the client is told when the node is written or deleted next, or created if there is none
-    yet. If *may_come* is false, a node that does not exist is not watched. This is for nodes that will never
-    exist again, such as the node of a member that has left: its watch would stay until the session ends.
+    With *watch*, the client is notified of the next change of the node: when it is written, deleted or
+    created. If *may_come* is false, a missing node is not watched. This is for nodes that will never exist
+    again, such as the node of a member that has left: the watch would last until the session ends.
     """
 
     path: str
@@ -72,10 +73,10 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Children:
-    """List the children of *path*; the dialogue is resumed with their sorted names, or None if there is no
-    node.
+    """A request to list the children of *path*. The dialogue is resumed with their sorted names, or with None
+    if the node does not exist.
 
-    With *watch*, the client is told when a child is created or deleted next, or when *path* itself is
+    With *watch*, the client is notified when a child is created or deleted, or when the missing node is
     created.
     """
 
@@ -85,9 +86,10 @@ class Children:
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Create the node at *path*, and its parents if they are missing; the dialogue is resumed with None.
+    """A request to create the node at *path*, and its parents if they are missing. The dialogue is resumed
+    with None.
 
-    Raises NodeExistsError inside the dialogue if the node exists.
+    If the node exists, NodeExistsError is raised inside the dialogue.
     """
 
     path: str
@@ -97,10 +99,11 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Replace the content of the node at *path*; the dialogue is resumed with the new version of the node.
+    """A request to replace the content of the node at *path*. The dialogue is resumed with the new version of
+    the node.
 
-    Raises NodeVersionError if the node has another version than *version*; -1 stands for any version. Raises
-    NoNodeError if there is no node.
+    Inside the dialogue, NodeVersionError is raised if *version* is not the version of the node (-1 stands for
+    any version), and NoNodeError if the node does not exist.
     """
 
     path: str
@@ -110,10 +113,11 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Delete the node at *path*; the dialogue is resumed with True, or with False if there was no node.
+    """A request to delete the node at *path*. The dialogue is resumed with True, or with False if the node
+    did not exist.
 
-    With *children*, the nodes below *path* are deleted too. Raises NodeVersionError if the node has another
-    version than *version*; -1 stands for any version.
+    With *children*, the nodes below *path* are deleted too. Inside the dialogue, NodeVersionError is raised
+    if *version* is not the version of the node (-1 stands for any version).
     """
 
     path: str
@@ -123,7 +127,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class RegistryPause:
-    """A pause of a dialogue: the dialogue is resumed with None after *seconds*."""
+    """A request to pause the dialogue. The dialogue is resumed with None after *seconds*."""
 
     seconds: float
 
@@ -133,12 +137,12 @@ RegistryRequest: TypeAlias = Read | Children | Create | Write | Delete
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Requests that are sent together; the dialogue is resumed with a list of their answers, in the same
+    """Requests that are sent together. The dialogue is resumed with a list of their answers, in the same
     order.
 
-    The answer to a request that ZooKeeper rejects, such as the creation of a node that exists, is its
-    KafkaError. The requests are independent: some may be carried out although others are rejected. Raises
-    RegistryConnectionError, SessionExpiredError or KafkaTimeoutError if an answer does not come.
+    The requests are independent: one may succeed although another fails. If ZooKeeper rejects a request, such
+    as the creation of an existing node, its answer is a KafkaError. If an answer does not arrive,
+    RegistryConnectionError, SessionExpiredError or KafkaTimeoutError is raised inside the dialogue.
     """
 
     requests: tuple[RegistryRequest, ...]
@@ -148,7 +152,7 @@ RegistryDialogue: TypeAlias = Generator[RegistryRequest | Together | RegistryPau
 
 
 def all_answers(requests: Iterable[RegistryRequest]) -> RegistryDialogue[list[Any]]:
-    """Send *requests* together, and return their answers. Raise the first error among the answers."""
+    """Send *requests* together and return their answers. If an answer is an error, raise the first error."""
     asked = tuple(requests)
     answers: list[Any] = (yield Together(asked)) if asked else []
     for each in answers:

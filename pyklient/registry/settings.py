@@ -14,9 +14,10 @@ SESSION_TIMEOUT: Final = 6.0
 
 @dataclass(frozen=True, kw_only=True)
 class ZooKeeperSettings:
-    """The settings of one session. *address* is ``host:port[,host:port]/chroot``; times are in seconds.
+    """The settings of a session with ZooKeeper. *address* is ``host:port[,host:port]/chroot``; times are in
+    seconds.
 
-    With *username*, the session has the identity of ZooKeeper's scheme ``digest``. With *set_acl*, only this
+    With *username*, the session is authenticated by ZooKeeper's scheme ``digest``. With *set_acl*, only this
     user may change the nodes that the session creates, and everyone may read them. *keystore* and
     *truststore* are PEM files.
     """
@@ -35,8 +36,8 @@ class ZooKeeperSettings:
 
     @classmethod
     def of(cls, config: ClientConfig) -> "ZooKeeperSettings | None":
-        """Return the settings that the options of a client give. Return None if the option ``zookeeper`` is
-        not set."""
+        """Return the ZooKeeper settings in the options of a client. Return None if the option ``zookeeper``
+        is not set."""
         if config.zookeeper is None:
             return None
         return cls(
@@ -60,7 +61,7 @@ class ZooKeeperSettings:
 
     @property
     def chroot(self) -> str:
-        """The path below which all nodes are; empty for the root."""
+        """The path in ZooKeeper that contains all nodes of the session; empty for the root."""
         return self._parsed.chroot
 
     @cached_property

@@ -9,8 +9,8 @@ __all__ = ["tls_context"]
 
 
 def tls_context(settings: ZooKeeperSettings) -> ssl.SSLContext | None:
-    """Return the TLS context for a session, or None without TLS. Raises ConfigurationError for a file that
-    cannot be used."""
+    """Return the TLS context for a session, or None if the session does not use TLS. Raises
+    ConfigurationError if a file cannot be used."""
     if not settings.use_tls:
         return None
     name, path, form = "truststore", settings.truststore, "a PEM file"

@@ -1,7 +1,8 @@
-"""The nodes of a topic: the replicas of its partitions, the state of each partition, and its settings.
+"""The ZooKeeper nodes of a topic: the replicas of its partitions, the state of each partition, and its
+settings.
 
-Since version 2 (Kafka 2.4), a topic's node also has the replicas that a reassignment adds and removes. Since
-version 3 (Kafka 2.8), it also has the topic id.
+From version 2 (Kafka 2.4) on, a topic's node also has the replicas that a reassignment adds and removes. From
+version 3 (Kafka 2.8) on, it also has the topic id.
 """
 
 import re
@@ -27,7 +28,8 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class TopicNode:
-    """The partitions of a topic, each with the ids of its replicas. ``topic_id`` is a UUID in base64."""
+    """The content of a topic's ZooKeeper node: the partitions of the topic, each with the ids of its
+    replicas. ``topic_id`` is a UUID in base64."""
 
     replicas: Mapping[int, tuple[int, ...]]
     topic_id: str | None = None
@@ -47,8 +49,8 @@ class PartitionState:
 
 
 def parse_topic(topic: str, content: bytes) -> TopicNode:
-    """Parse *content*, the content of the node of *topic* in any version. Raises NodeContentError if no
-    version of Kafka writes such content."""
+    """Parse the content of a topic's ZooKeeper node, in any version of its format. Raises NodeContentError if
+    *content* is malformed."""
     found = NodeFields(paths.topic(topic), content)
     if "partitions" not in found:
         found.wrong("'partitions' is missing")
@@ -62,7 +64,7 @@ def parse_topic(topic: str, content: bytes) -> TopicNode:
 
 
 def topic_content(topic: TopicNode) -> bytes:
-    """Return the content of the node of a topic, as Kafka writes it in the version ``topic.version``."""
+    """Return the content of a topic's ZooKeeper node, in the format ``topic.version``."""
     values: dict[str, object] = {"version": topic.version, "partitions": _lists(topic.replicas)}
     if topic.version >= 2:
         values["adding_replicas"] = _lists(topic.adding_replicas)
@@ -73,8 +75,8 @@ def topic_content(topic: TopicNode) -> bytes:
 
 
 def parse_partition_state(topic: str, partition: int, content: bytes) -> PartitionState:
-    """Parse *content*, the content of the node with the state of a partition. Raises NodeContentError if
-    Kafka does not write such content."""
+    """Parse the content of the ZooKeeper node with the state of a partition. Raises NodeContentError if
+    *content* is malformed."""
     found = NodeFields(paths.partition_state(topic, partition), content)
     return PartitionState(
         found.number("leader"),
@@ -85,7 +87,7 @@ def parse_partition_state(topic: str, partition: int, content: bytes) -> Partiti
 
 
 def partition_state_content(state: PartitionState) -> bytes:
-    """Return the content of the node with the state of a partition, as Kafka writes it."""
+    """Return the content of the ZooKeeper node with the state of a partition, as Kafka writes it."""
     return json_content(
         controller_epoch=state.controller_epoch,
         leader=state.leader,
@@ -96,31 +98,31 @@ def partition_state_content(state: PartitionState) -> bytes:
 
 
 def parse_topic_config(topic: str, content: bytes) -> dict[str, str]:
-    """Return the settings of *topic* from *content*, the content of the node with its settings. Raises
-    NodeContentError if Kafka does not write such content."""
+    """Return the settings of *topic* from *content*, the content of their ZooKeeper node. Raises
+    NodeContentError if *content* is malformed."""
     return NodeFields(paths.topic_config(topic), content).texts_by_text("config")
 
 
 def topic_config_content(config: Mapping[str, str]) -> bytes:
-    """Return the content of the node with the settings of a topic, as Kafka writes it."""
+    """Return the content of the ZooKeeper node with the settings of a topic, as Kafka writes it."""
     return json_content(version=1, config=dict(config))
 
 
 def parse_hosted_partitions(topic: str, broker_id: int, content: bytes) -> int:
-    """Return the number of partitions of *topic* that a broker of Kafka 0.7 has.
+    """Return the number of partitions of *topic* that a broker of Kafka 0.7 stores.
 
-    *content* is the content of the broker's node below the topic's node. Raises NodeContentError if it is not
-    a number.
+    *content* is the content of the ZooKeeper node ``<topic>/<broker id>``. Raises NodeContentError if it is
+    not a number.
     """
     return whole_number(f"{paths.topic(topic)}/{broker_id}", content)
 
 
 def partition_numbers(children: Iterable[str] | None) -> list[int]:
-    """Return the sorted numbers of the partitions that *children* name, the children of an owners or offsets
-    node.
+    """Return the sorted partition numbers in *children*, the names of the ZooKeeper nodes of a topic's owners
+    or committed offsets.
 
-    Kafka 0.8 names such a child ``<partition>``. Kafka 0.7 and the documents of later versions have
-    ``<broker>-<partition>``. Both forms are accepted, and other names are ignored.
+    Kafka 0.8 and later name such a node ``<partition>``. Kafka 0.7 and some documentation of later versions
+    have ``<broker>-<partition>``. Both forms are accepted, and other names are ignored.
     """
     matches = (re.fullmatch("(?:[0-9]{1,10}-)?([0-9]{1,10})", name) for name in children or ())
     return sorted({int(match[1]) for match in matches if match is not None})

@@ -48,10 +48,10 @@ _REJECTED: Final = (
 
 
 class ZooKeeper:
-    """One session with ZooKeeper, which begins with the first request. Safe to use from several threads.
+    """A session with ZooKeeper, which begins with the first request. Safe to use from several threads.
 
-    A lost connection is opened again, and after the end of a session a new session begins. Threads of the
-    session call *on_change* of a request and the listeners, which must only wake another thread.
+    If the connection is lost, it is opened again. If the session ends, a new session begins. *on_change*
+    functions and listeners are called in the session's own threads. They may only wake other threads.
     """
 
     def __init__(self, settings: ZooKeeperSettings) -> None:
@@ -82,7 +82,7 @@ class ZooKeeper:
 
     @property
     def chroot(self) -> str:
-        """The path below which all nodes of the session are; empty for the root."""
+        """The path in ZooKeeper that contains all nodes of the session; empty for the root."""
         return self._settings.chroot
 
     def __str__(self) -> str:
@@ -95,13 +95,14 @@ class ZooKeeper:
         return None if identity is None else identity[0]
 
     def unreachable(self) -> RegistryConnectionError | None:
-        """Return an error if the connection is lost at the moment. Return None if it is open, or was never
-        open."""
+        """Return an error if the connection is lost. Return None if it is open, or was not opened yet."""
         return self.connection_lost() if self._suspended else None
 
     def connection_lost(self) -> RegistryConnectionError:
-        """Return an error that says that the connection is lost."""
-        return RegistryConnectionError(f"the connection to {self} is lost at the moment")
+        """Return an error that says that the connection to ZooKeeper is lost."""
+        return RegistryConnectionError(
+            f"the connection to {self} is lost, and pyklient tries to open it again"
+        )
 
     def add_listener(self, listener: Callable[[SessionEvent], None]) -> None:
         """Call *listener* with each SessionEvent from now on."""
@@ -119,9 +120,9 @@ class ZooKeeper:
 
         *on_change* is called once after the next change of each node that the dialogue reads with
         ``watch=True``. It is also called when the connection is lost, because changes may then go unnoticed.
-        If the same function is given twice for a node, one change calls it once. Raises what the dialogue
-        raises, and KafkaTimeoutError after *timeout* seconds. With *per_answer*, that is after *timeout*
-        seconds without an answer: the dialogue goes on as long as ZooKeeper answers.
+        If a node is watched twice with the same function, a change calls it once. Raises the exceptions of
+        the dialogue, and KafkaTimeoutError after *timeout* seconds. With *per_answer*, each answer of
+        ZooKeeper restarts this time.
         """
         deadline = AnswerDeadline(timeout, per_answer=per_answer)
         try:
@@ -140,12 +141,15 @@ class ZooKeeper:
     def ask(
         self, request: RegistryRequest, timeout: float, on_change: Callable[[], None] | None = None
     ) -> Any:
-        """Carry out one request, as for a dialogue, and return the answer."""
+        """Send one request and return the answer. *on_change* has the same meaning as in ``play``."""
         return self._carry_out(request, AnswerDeadline(timeout), on_change)
 
     def close(self) -> None:
-        """End the session, so that its ephemeral nodes are deleted. May be called again. Takes a limited
-        time: if the server does not answer, the nodes last until the session time-out is over."""
+        """End the session. ZooKeeper then deletes its ephemeral nodes. May be called again.
+
+        If the server does not answer, this method returns after a limited time, and the nodes exist until the
+        session time-out has passed.
+        """
         self._closing.set()
         if self._live is not None and not self._forked and self._stop_once.is_first():
             self._stop()
@@ -176,8 +180,8 @@ class ZooKeeper:
             self._client.close()
 
     def abandon(self) -> None:
-        """Close the socket in a child process after a fork. The session stays with the parent process. Every
-        later use raises ForkError."""
+        """Close the inherited socket in a child process after a fork. The session stays with the parent
+        process. All later uses of this object in the child raise ForkError."""
         self._forked = True
         self._threads.abandon()
 
@@ -209,10 +213,10 @@ class ZooKeeper:
         self._closing.wait(min(seconds, left))
         self._raise_if_closed()
         if seconds > left:
-            raise KafkaTimeoutError(f"the dialogue with {self} did not end within {deadline.timeout:.3g} s")
+            raise KafkaTimeoutError(f"the operation on {self} did not end within {deadline.timeout:.3g} s")
 
     def _connect(self, deadline: AnswerDeadline) -> None:
-        """Return when there is a session. Raise RegistryConnectionError if there is none before
+        """Wait until there is a session. Raises RegistryConnectionError if there is none before
         *deadline*."""
         waits = min(deadline.left, deadline.timeout)
         while not self._client.connected:
@@ -235,7 +239,7 @@ class ZooKeeper:
             self._check_chroot(deadline)
 
     def _start_if_ended(self) -> None:
-        """Start kazoo if it has not been started, or has ended after an unexpected failure."""
+        """Start kazoo if it has not been started yet, or if it has ended after an unexpected failure."""
         once = self._start_once
         if self._threads.alive or not once.is_first():
             return
@@ -289,21 +293,21 @@ class ZooKeeper:
 
 
 class _Once:
-    """A token that only the first of several threads gets."""
+    """An object that lets only the first of several threads do something."""
 
     def __init__(self) -> None:
         self._first: dict[str, object] = {}
 
     def is_first(self) -> bool:
-        """Return True for the first of all threads that ask."""
+        """Return True in the first call, and False in all later calls, from any thread."""
         token = object()
         return self._first.setdefault("token", token) is token
 
 
 @dataclass(frozen=True, slots=True)
 class _Watch:
-    """Calls a function after a change. Two watches with the same function are equal, so kazoo keeps only
-    one."""
+    """A watch that calls a function after a change of a node. Two watches with the same function are equal,
+    so that kazoo calls the function only once."""
 
     on_change: Callable[[], None]
 

@@ -1,4 +1,4 @@
-"""The data source ``format("pyklient")``, which gives Spark its readers and writers."""
+"""The data source ``format("pyklient")``. Spark gets the readers and writers of its queries here."""
 
 from typing import Final
 
@@ -38,20 +38,20 @@ SCHEMA: Final = StructType(
         StructField("timestampType", IntegerType()),
     ]
 )
-"""The columns of the rows that are read. They are those of Spark's own Kafka source."""
+"""The columns of the rows that the source returns. Spark's own Kafka source has the same columns."""
 
 HEADERS: Final = StructField(
     "headers",
     ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())])),
 )
-"""The column that the option ``includeHeaders`` adds."""
+"""The column that the source adds if the option ``includeHeaders`` is true."""
 
 
 class PyklientDataSource(DataSource):
     """A Kafka source and sink for Spark, with the schema, options and offsets of ``format("kafka")``.
 
-    It needs no connector in the JVM. Spark finds this class by itself;
-    ``spark.dataSource.register(PyklientDataSource)`` registers it explicitly.
+    It needs no connector in the JVM. Spark finds this class through the module ``pyspark_pyklient``. To
+    register it explicitly, call ``spark.dataSource.register(PyklientDataSource)``.
     """
 
     # Spark starts a process for each step of a plan, and the first step needs the schema only. Therefore
@@ -83,16 +83,16 @@ class PyklientDataSource(DataSource):
         return stream_reader(options)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """Return the writer of a batch, whose rows have the schema *schema*."""
+        """Return the writer of a batch query. *schema* is the schema of the rows to write."""
         from pyklient.spark.sink.writers import BatchWriter
 
         return BatchWriter(SinkOptions.parse(self.options), schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        """Return the writer of a stream, whose rows have the schema *schema*.
+        """Return the writer of a streaming query. *schema* is the schema of the rows to write.
 
-        In the output mode "complete", *overwrite* is true. As with Spark's own sink, all rows are then
-        appended again, because a topic cannot be emptied.
+        Spark sets *overwrite* in the output mode "complete". As in Spark's own sink, it has no effect: each
+        micro-batch then appends all rows again, because a topic cannot be emptied.
         """
         from pyklient.spark.sink.writers import stream_writer
 
@@ -104,9 +104,9 @@ def _schema(options: SourceOptions) -> StructType:
 
 
 def _require_schema(schema: StructType, options: SourceOptions) -> None:
-    """Raise ConfigurationError if the user has given the query another schema."""
+    """Raise ConfigurationError if the user has set a *schema* that is not the schema of the source."""
     if schema != _schema(options):
         raise ConfigurationError(
-            "the rows of format('pyklient') have a fixed schema: remove .schema(…), and select and cast "
-            f"columns of {_schema(options).simpleString()}"
+            "the rows of format('pyklient') have a fixed schema: remove .schema(…), and cast the columns in "
+            f"a select instead. The columns are {_schema(options).simpleString()}"
         )

@@ -1,8 +1,8 @@
-"""Adds headers to records, by which consumers recognize duplicates of a row.
+"""Adds headers to records, so that consumers can recognize duplicates of a row by them.
 
-A task that fails, or that Spark runs twice, sends its rows again. Four headers are the same in each duplicate
-of a row and different in every other row: they name the query or job, the batch, Spark's partition, and the
-row within that partition.
+A task that fails, or that Spark runs twice, sends its rows again. All duplicates of a row have the same four
+headers, and no other row has them: the query or job, the batch, Spark's partition, and the number of the row
+in the partition.
 """
 
 from dataclasses import dataclass
@@ -27,8 +27,8 @@ Headers = list[tuple[str, bytes | None]]
 
 @dataclass(frozen=True)
 class TaskOrigin:
-    """The query, batch and partition whose rows a task writes. Every attempt of the task has the same
-    origin."""
+    """The query, batch and partition to which the rows of a task belong. Every attempt of the task has the
+    same origin."""
 
     query: str
     batch: int
@@ -42,16 +42,16 @@ class TaskOrigin:
 
 
 def task_origin(query_name: str | None, token: str, batch_id: int | None = None) -> TaskOrigin:
-    """Return the origin of the rows of the task that runs in this process.
+    """Return the query, batch and partition of the task that runs in this process.
 
-    The query is *query_name* if the user gave one. Otherwise it is the id of the streaming query, which stays
-    the same after a restart from its checkpoint. If there is no streaming query, the query is *token*, which
-    was made for this write. The batch is that of the streaming query, or *batch_id* if the caller knows it.
-    For a job that is no stream and has no name, the batch is the number of its stage, because one token may
-    serve several jobs.
+    The query is *query_name* if the user gave one, otherwise the id of the streaming query, which stays the
+    same after a restart from a checkpoint. Outside of streaming queries it is *token*, a random name. The
+    batch is *batch_id* or the number of the micro-batch. Outside of streaming queries, the batch is 0 if the
+    user gave a name. Without a name it is the number of Spark's stage, because several jobs may use one
+    token.
 
-    Raises ConfigurationError in a micro-batch if this process cannot know the id of the query: a token would
-    differ after a restart.
+    Raises ConfigurationError in a micro-batch if the id of the streaming query is not known to this process,
+    because a token would change with each restart.
     """
     task = TaskContext.get()
     partition = task.partitionId() if task else 0
@@ -60,8 +60,8 @@ def task_origin(query_name: str | None, token: str, batch_id: int | None = None)
     )
     if batch_id is not None and query_name is None and query is None:
         raise ConfigurationError(
-            "headers for deduplication need the id of the streaming query, and Spark Connect does not tell "
-            "it to foreachBatch: name the query with PartitionSender(…, query='…')"
+            "deduplication headers need the id of the streaming query, but Spark Connect does not pass it to "
+            "foreachBatch: name the query with PartitionSender(…, query='…')"
         )
     if batch_id is None and batch is not None:
         batch_id = int(batch)

@@ -17,8 +17,8 @@ from pyklient.config import AdminConfig
 from pyklient.config.keyword_types import ClientOptions
 from pyklient.config.unknown_options import did_you_mean
 from pyklient.consumer.group_coordinator_client import GroupCoordinatorClient
-from pyklient.consumer.offsets.kafka_offset_store import commit_offsets
-from pyklient.consumer.offsets.offset_store import Rejections
+from pyklient.consumer.offsets.kafka_offset_storage import commit_offsets
+from pyklient.consumer.offsets.offset_storage import Rejections
 from pyklient.consumer.owned_partitions import NOBODY
 from pyklient.errors import ConfigurationError
 from pyklient.net.network_client import NetworkClient
@@ -40,22 +40,22 @@ log = logging.getLogger("pyklient.spark")
 
 _API_TIMEOUT_MS: Final = 10_000
 _RETRY_AFTER: Final = 30.0
-"""The number of seconds between a commit that failed and the next attempt. Spark's other listeners wait
-during an attempt, so attempts must be rare."""
+"""The number of seconds between a failed commit and the next attempt. An attempt delays Spark's other
+listeners, so attempts must be rare."""
 
 
 class LagListener(StreamingQueryListener):
-    """A listener that commits the end of each micro-batch to the group *group_id*, so that tools show the lag
-    of a query.
+    """A listener that commits the end offsets of each micro-batch to the group *group_id*, so that tools for
+    consumer groups show the lag of a query.
 
     ::
 
         spark.streams.addListener(LagListener("localhost:9092", "clicks-to-parquet", query_name="clicks"))
 
-    It commits for the queries called *query_name*, by default for all queries of the session. It knows the
-    offsets of ``format("pyklient")`` and of Spark's own Kafka source; other sources are ignored. Use the
-    group for nothing else: a group that has consumers rejects the commits. *options* are those that every
-    client has. Errors are logged, and never stop a query. Raises ConfigurationError for wrong options.
+    The listener commits the offsets of queries with the name *query_name*, or of all queries of the session
+    by default. It supports ``format("pyklient")`` and Spark's own Kafka source. Use a group that has no
+    consumers: a group with consumers rejects the commits. *options* are options of pyklient's clients. Errors
+    are logged, and never stop a query. Raises ConfigurationError for wrong options.
     """
 
     def __init__(
@@ -85,12 +85,13 @@ class LagListener(StreamingQueryListener):
         self._client: NetworkClient | None = None
 
     def onQueryStarted(self, event: "QueryStartedEvent") -> None:
-        """Remember that a query has started whose offsets are to be committed."""
+        """Remember the query if this listener commits its offsets. The connections stay open until the last
+        of these queries has ended."""
         if self._query_name is None or event.name == self._query_name:
             self._runs.add(str(event.runId))
 
     def onQueryProgress(self, event: "QueryProgressEvent") -> None:
-        """Commit the offsets at which a micro-batch has ended."""
+        """Commit the end offsets of the micro-batch that a query has finished."""
         progress = event.progress
         if self._query_name is not None and progress.name != self._query_name:
             return
@@ -103,7 +104,8 @@ class LagListener(StreamingQueryListener):
         """Do nothing, because no offset has changed."""
 
     def onQueryTerminated(self, event: "QueryTerminatedEvent") -> None:
-        """Commit the offsets that are not committed yet. Close the connections after the last query."""
+        """Commit the offsets that are not committed yet. If this was the last query, close the
+        connections."""
         if str(event.runId) not in self._runs:
             return
         self._runs.discard(str(event.runId))
@@ -156,7 +158,8 @@ class LagListener(StreamingQueryListener):
 
 
 def kafka_offsets(end: str | None) -> dict[TopicPartition, int]:
-    """Parse *end*, the end offset of a source. The result is empty if the source does not read from Kafka."""
+    """Parse *end*, the end offset of a micro-batch as a source reports it. The result is empty if the source
+    does not read from Kafka."""
     try:
         topics = json.loads(end or "null")
     except ValueError:

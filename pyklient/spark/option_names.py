@@ -1,8 +1,8 @@
-"""Replaces names of options in errors by the names under which the user gave these options.
+"""Replaces the names of options in error messages by the names that the user has used.
 
-An option can have several names: ``load(max_partition_fetch_bytes=…)`` becomes Spark's option
-``kafka.max.partition.fetch.bytes``, and that becomes an option of pyklient's client. Each layer raises errors
-with its own name for the option.
+For example, ``load(max_partition_fetch_bytes=…)`` sets Spark's option ``kafka.max.partition.fetch.bytes``,
+which in turn sets the option ``max_partition_fetch_bytes`` of pyklient's client. Each layer raises errors
+with its own name of the option.
 """
 
 import re
@@ -24,8 +24,8 @@ _CLIENT_OPTIONS: Final = tuple(
 
 
 def property_names(names: Iterable[str]) -> dict[str, str]:
-    """Return Spark's names for the properties *names*, which have dots. Each property has two keys in the
-    result: its name with dots, and with underscores."""
+    """Return a map from *names*, Kafka's properties such as ``linger.ms``, to Spark's options such as
+    ``kafka.linger.ms``. The result also has each property with underscores, such as ``linger_ms``."""
     listed = list(names)
     return {each: f"kafka.{name}" for name in listed for each in (name.replace(".", "_"), name)}
 
@@ -34,7 +34,8 @@ SPARK_NAMES: Final = {
     **{name: f"kafka.{name.replace('_', '.')}" for name in _CLIENT_OPTIONS},
     "consumer_timeout_ms": _POLL_TIMEOUT,
 }
-"""The name of the Spark option for each option of pyklient's clients."""
+"""A map from the options of pyklient's clients to the names of Spark's options, such as from ``linger_ms`` to
+``kafka.linger.ms``."""
 
 LOAD_NAMES: Final = {
     **{spark: own for own, spark in SPARK_NAMES.items()},
@@ -47,13 +48,14 @@ LOAD_NAMES: Final = {
     "subscribe": "topics",
     "subscribePattern": "topics",
 }
-"""The name of the parameter of ``pyklient.spark.load`` for each Spark option."""
+"""A map from Spark's options to the parameters of ``pyklient.spark.load``, such as from ``subscribe`` to
+``topics``."""
 
 
 @contextmanager
 def rename_options(names: Mapping[str, str]) -> Iterator[None]:
-    """Run the ``with`` block. If it raises a KafkaError, replace each key of *names* by its value in the
-    error's text."""
+    """Rename options in the text of a KafkaError that the ``with`` block raises: replace each key of *names*
+    by its value."""
     try:
         yield
     except KafkaError as error:
@@ -65,6 +67,6 @@ def rename_options(names: Mapping[str, str]) -> Iterator[None]:
 
 @cache
 def _any_of(names: tuple[str, ...]) -> re.Pattern[str]:
-    """Return a pattern that matches each of *names*, but not inside a longer name."""
+    """Return a pattern that matches each of *names*, unless it is a part of a longer name."""
     longest_first = sorted(names, key=len, reverse=True)
     return re.compile(rf"(?<![\w.])(?:{'|'.join(map(re.escape, longest_first))})(?!\w|\.\w)")

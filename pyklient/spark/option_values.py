@@ -1,7 +1,6 @@
-"""Parsers for the values of Spark's options, which are text: offsets, times, flags.
+"""Parsers for the values of Spark's options, which Spark passes as text.
 
-Each function returns the parsed value, or raises ValueError with a description of the values that are
-allowed.
+Each function returns the parsed value, or raises ValueError with a description of the allowed values.
 """
 
 import json
@@ -47,7 +46,7 @@ _OFFSETS: Final = '{"clicks": {"0": 23, "1": -1}, "views": {"0": -2}} (-2: earli
 def text(given: str) -> str:
     """Return *given* if it is not blank."""
     if not given.strip():
-        raise ValueError("the option must be text that is not blank")
+        raise ValueError("expected text that is not blank")
     return given
 
 
@@ -56,13 +55,13 @@ def topic(given: str) -> str:
     try:
         return argument_checks.topic_name(given.strip())
     except ConfigurationError as error:
-        raise ValueError(f"the option must be the name of a topic: {error}") from None
+        raise ValueError(f"expected the name of a topic: {error}") from None
 
 
 def flag(given: str) -> bool:
     """Parse ``true`` or ``false``, in any case."""
     if (lowered := given.strip().lower()) not in ("true", "false"):
-        raise ValueError("the option must be 'true' or 'false'")
+        raise ValueError("expected 'true' or 'false'")
     return lowered == "true"
 
 
@@ -70,7 +69,7 @@ def whole(given: str) -> int:
     """Parse a whole number of 0 or more."""
     number = given.strip()
     if not number.isascii() or not number.isdigit() or len(number) > 19 or int(number) > _INT64_MAX:
-        raise ValueError("the option must be a whole number of 0 or more")
+        raise ValueError("expected a whole number of 0 or more")
     return int(number)
 
 
@@ -81,7 +80,7 @@ def positive(given: str) -> int:
     except ValueError:
         number = 0
     if not number:
-        raise ValueError("the option must be a whole number of 1 or more")
+        raise ValueError("expected a whole number of 1 or more")
     return number
 
 
@@ -90,7 +89,7 @@ def milliseconds(given: str) -> int:
     milliseconds."""
     found = _TIME.fullmatch(given.strip().lower())
     if found is None or found[2] not in _UNITS:
-        raise ValueError("the option must be a duration such as 15m, 90s or 500ms")
+        raise ValueError("expected a duration such as 15m, 90s or 500ms")
     return int(int(found[1]) * _UNITS[found[2]])
 
 
@@ -98,24 +97,24 @@ def topics(given: str) -> tuple[str, ...]:
     """Parse the names of topics, which are separated by commas."""
     found = tuple(dict.fromkeys(name for each in given.split(",") if (name := each.strip())))
     if not found:
-        raise ValueError("the option must be the name of a topic, or several names separated by commas")
+        raise ValueError("expected the name of a topic, or several names separated by commas")
     return found
 
 
 def pattern(given: str) -> str:
-    """Return *given* if it is a regular expression in Python's syntax, which differs from Java's only in
-    details."""
+    """Return *given* if it is a regular expression in Python's syntax. (Spark's own source uses Java's
+    syntax, which differs only in details.)"""
     try:
         re.compile(text(given).strip())
     except re.error as error:
-        raise ValueError(f"the option must be a regular expression ({error})") from None
+        raise ValueError(f"expected a regular expression ({error})") from None
     return given.strip()
 
 
 def strategy(given: str) -> str:
-    """Parse ``error`` or ``latest``, in any case."""
+    """Parse the value of ``startingOffsetsByTimestampStrategy``: ``error`` or ``latest``, in any case."""
     if (lowered := given.strip().lower()) not in ("error", "latest"):
-        raise ValueError("the option must be 'error' or 'latest'")
+        raise ValueError("expected 'error' or 'latest'")
     return lowered
 
 
@@ -125,38 +124,43 @@ def partitions(given: str) -> tuple[TopicPartition, ...]:
     found = []
     for topic, numbers in _topics_of(given, example).items():
         if not isinstance(numbers, list) or not all(map(_is_partition, numbers)):
-            raise ValueError(f"the option must be JSON such as {example}")
+            raise ValueError(f"expected JSON such as {example}")
         found += [TopicPartition(topic, number) for number in numbers]
     if not found:
-        raise ValueError(f"the option must have at least one partition, as in {example}")
+        raise ValueError(f"expected at least one partition, as in {example}")
     return tuple(sorted(set(found)))
 
 
 def ends(given: str) -> int | dict[TopicPartition, int]:
-    """Parse ``earliest``, ``latest``, or an offset for each partition in JSON."""
+    """Parse ``earliest``, ``latest``, or a JSON object with an offset for each partition, as in
+    :func:`offsets`."""
     word = given.strip().lower()
     if word in ("earliest", "latest"):
         return EARLIEST if word == "earliest" else LATEST
     try:
         return offsets(given)
     except ValueError:
-        raise ValueError(f"the option must be 'earliest', 'latest', or JSON such as {_OFFSETS}") from None
+        raise ValueError(f"expected 'earliest', 'latest', or JSON such as {_OFFSETS}") from None
 
 
 def offsets(given: str) -> dict[TopicPartition, int]:
-    """Parse an offset for each partition in JSON, such as ``{"clicks": {"0": 23, "1": -1, "2": -2}}``. -2
-    means earliest, -1 latest."""
+    """Parse a JSON object with an offset for each partition, in which -2 means earliest and -1 latest.
+
+    An example is ``{"clicks": {"0": 23, "1": -1, "2": -2}}``.
+    """
     return _by_partition(given, _OFFSETS, EARLIEST)
 
 
 def times(given: str) -> dict[TopicPartition, int]:
-    """Parse a time for each partition in JSON, such as ``{"clicks": {"0": 1700000000000}}``, in milliseconds
-    since 1970."""
+    """Parse a JSON object with a time for each partition, in milliseconds since 1970.
+
+    An example is ``{"clicks": {"0": 1700000000000}}``.
+    """
     return _by_partition(given, '{"clicks": {"0": 1700000000000}}, in milliseconds since 1970', 0)
 
 
 def _by_partition(given: str, example: str, least: int) -> dict[TopicPartition, int]:
-    wanted = f"the option must be JSON such as {example}"
+    wanted = f"expected JSON such as {example}"
     found = {}
     for topic, values in _topics_of(given, example).items():
         if not isinstance(values, dict):
@@ -175,7 +179,7 @@ def _topics_of(given: str, example: str) -> dict[str, Any]:
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise ValueError(f"the option must be JSON such as {example}")
+        raise ValueError(f"expected JSON such as {example}")
     return found
 
 

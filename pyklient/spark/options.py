@@ -1,5 +1,5 @@
-"""The options of ``format("pyklient")``, which have the names of Spark's own Kafka source. Each is declared
-once, here.
+"""The options of ``format("pyklient")``: their names, defaults, meanings and parsers. Their names are those
+of Spark's own Kafka source.
 
 Spark passes options to a data source as text, with their names in lower case. An option that begins with
 ``kafka.`` is a property of Kafka and is passed on to pyklient's client.
@@ -22,7 +22,7 @@ log = logging.getLogger("pyklient.spark")
 
 
 class Use(StrEnum):
-    """The kinds of query that an option can be for."""
+    """The kinds of query that have options: a batch read, a streaming read, and any write (sink)."""
 
     BATCH = "batch"
     STREAM = "stream"
@@ -31,8 +31,8 @@ class Use(StrEnum):
 
 @dataclass(frozen=True)
 class SparkOption:
-    """An option: the kinds of query that accept it, its default and meaning for the documentation, and its
-    parser."""
+    """An option of ``format("pyklient")``. ``uses`` has the kinds of query that accept it; ``default`` and
+    ``meaning`` are texts for the documentation."""
 
     name: str
     uses: frozenset[Use]
@@ -71,7 +71,8 @@ OPTIONS: Final = (
         values.ends,
         "where a new query begins: `earliest`, `latest` (streams only), or an offset for each partition, as "
         '`{"clicks": {"0": 23, "1": -2}}` (-2 is earliest, -1 is latest). A query that has a checkpoint '
-        "continues from its offsets; a partition that is new to the query begins at its earliest offset",
+        "continues from the offsets in it. A partition that is new to the query begins at its earliest "
+        "offset",
     ),
     SparkOption(
         "startingTimestamp",
@@ -133,8 +134,8 @@ OPTIONS: Final = (
         _SOURCE,
         "",
         values.positive,
-        "the least number of tasks that read, if there are that many offsets; the largest ranges are split. "
-        "By default, there is one task for each partition that has records to read",
+        "the least number of tasks (or one task for each offset, if there are fewer offsets). By default, "
+        "there is one task for each partition that has records to read",
     ),
     SparkOption(
         "maxRecordsPerPartition",
@@ -148,15 +149,15 @@ OPTIONS: Final = (
         _STREAM,
         "",
         values.positive,
-        "the greatest number of offsets in a micro-batch, divided in proportion to what each partition has "
-        "to read, and at least one offset of each. Needs PySpark 4.2",
+        "the greatest number of offsets in a micro-batch. Each partition gets a share in proportion to its "
+        "offsets to read, and at least one offset. Needs PySpark 4.2",
     ),
     SparkOption(
         "minOffsetsPerTrigger",
         _STREAM,
         "",
         values.positive,
-        "the least number of offsets in a micro-batch: it waits for them, but not for longer than "
+        "the least number of offsets in a micro-batch: the query waits for them, but not for longer than "
         "`maxTriggerDelay`. Needs PySpark 4.2",
     ),
     SparkOption(
@@ -230,7 +231,8 @@ _OF_SPARK: Final = frozenset(
         "queryname",
     }
 )
-"""Options of the query itself, which Spark passes to the sink of a stream too."""
+"""Options of a streaming query itself, in lower case. Spark also passes them to the sink, which ignores
+them."""
 
 _NO_OPTION: Final = {
     "path": "load() and save() take no path: set option subscribe to read, or option topic to write",
@@ -239,19 +241,21 @@ _NO_OPTION: Final = {
 
 @dataclass(frozen=True)
 class GivenOptions:
-    """The parsed options of a query: values by name, and the properties from options that begin with
-    ``kafka.``.
+    """The parsed options of a query.
 
-    The names of these properties are stored without this prefix.
+    ``values`` has the options by name. ``kafka`` has the Kafka properties, which users set by options that
+    begin with ``kafka.``, by their names without this prefix.
     """
 
     values: Mapping[str, Any]
     kafka: Mapping[str, str]
 
     def check_properties(self, refused: Mapping[str, str]) -> None:
-        """Raise ConfigurationError if no broker is named, or if a property is unknown or *refused*.
+        """Raise ConfigurationError if ``bootstrap.servers`` is missing, or if a Kafka property is unknown or
+        *refused*.
 
-        *refused* has, for each property that must not be set, the reason or the option to set instead.
+        *refused* has the properties that must not be set. Each value is the reason, or names the option to
+        set instead.
         """
         if not self.kafka.get("bootstrap.servers", "").strip():
             raise ConfigurationError(
@@ -267,11 +271,10 @@ class GivenOptions:
 
 
 def parse_options(options: Mapping[str, str], use: Use | None = None) -> GivenOptions:
-    """Parse the options of a query, each by itself.
+    """Parse the options of a query. *use* is the kind of the query, or None if it is not known yet.
 
-    Raises ConfigurationError for an option that is unknown or has a wrong value, and for an option that gives
-    a stream an end. An option for another kind of query than *use* is ignored with a warning. *use* is None
-    if the kind is not known yet.
+    Raises ConfigurationError for an unknown option, for a wrong value, and for an option that sets the end of
+    a stream. Any other option that is not for this kind of query is ignored with a warning.
     """
     found: dict[str, Any] = {}
     kafka: dict[str, str] = {}
@@ -291,7 +294,7 @@ def parse_options(options: Mapping[str, str], use: Use | None = None) -> GivenOp
             raise ConfigurationError(f"option {option.name} is for batch queries only: a stream has no end")
         else:
             log.warning(
-                "option %s has no effect on this query: it is for %s",
+                "option %s has no effect on this query: it is only for %s queries",
                 option.name,
                 " and ".join(sorted(option.uses)),
             )

@@ -1,7 +1,7 @@
 """The table of instruments: which values of a client's metrics OpenTelemetry gets, and under which names.
 
 The names that begin with ``messaging.`` are those of OpenTelemetry's semantic conventions. Each instrument
-has a function from a snapshot to its values.
+has a function that returns its values in a snapshot of the metrics.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -57,10 +57,10 @@ def _client(found: ProducerMetrics | ConsumerMetrics) -> Attributes:
 
 
 def _produced(
-    pick: Callable[[ProducedPartition], float], **more: str
+    pick: Callable[[ProducedPartition], float],
 ) -> Callable[[ProducerMetrics], Iterator[Value]]:
-    """Return a function that applies *pick* to each partition of a snapshot. *more* are further
-    attributes."""
+    """Return a function that yields, for each partition in a producer's snapshot, the result of *pick* and
+    its attributes."""
 
     def values(found: ProducerMetrics) -> Iterator[Value]:
         for at, partition in found.partitions.items():
@@ -71,7 +71,8 @@ def _produced(
 
 
 def _sent(found: ProducerMetrics) -> Iterator[Value]:
-    """Yield two numbers for each partition: the records that were delivered, and those that were not."""
+    """Yield the number of delivered records of each partition, and the number of failed records if there are
+    any."""
     yield from _produced(lambda partition: partition.delivered.records)(found)
     for failed, attributes in _produced(lambda partition: partition.failed_records)(found):
         if failed:
@@ -81,7 +82,8 @@ def _sent(found: ProducerMetrics) -> Iterator[Value]:
 def _consumed(
     pick: Callable[[ConsumedPartition], float | None],
 ) -> Callable[[ConsumerMetrics], Iterator[Value]]:
-    """Return a function that applies *pick* to each assigned partition. A result that is None is left out."""
+    """Return a function that yields, for each partition in a consumer's snapshot, the result of *pick* and
+    its attributes. Results that are None are left out."""
 
     def values(found: ConsumerMetrics) -> Iterator[Value]:
         for at, partition in found.partitions.items():
@@ -94,8 +96,8 @@ def _consumed(
 def _single(
     pick: Callable[..., float | None],
 ) -> Callable[[ProducerMetrics | ConsumerMetrics], Iterator[Value]]:
-    """Return a function that applies *pick* to the snapshot of a client. A result that is None is left
-    out."""
+    """Return a function that yields the result of *pick* for a client's snapshot, and its attributes. A
+    result that is None is left out."""
 
     def values(found: ProducerMetrics | ConsumerMetrics) -> Iterator[Value]:
         if (value := pick(found)) is not None:
@@ -105,7 +107,8 @@ def _single(
 
 
 def _errors(found: ProducerMetrics | ConsumerMetrics) -> Iterator[Value]:
-    """Yield the numbers of error responses for partitions and for whole requests."""
+    """Yield the number of error responses, by the name of the error: first the errors of partitions, then the
+    errors of whole requests, for each broker."""
     for name, times in found.errors.items():
         yield times, {**_client(found), ERROR_TYPE: name}
     for broker in found.brokers.values():
@@ -135,7 +138,8 @@ def _latencies(found: ProducerMetrics | ConsumerMetrics) -> Iterator[Value]:
 def _requests(
     pick: Callable[[RequestMetrics], float],
 ) -> Callable[[ProducerMetrics | ConsumerMetrics], Iterator[Value]]:
-    """Return a function that applies *pick* to each kind of request to each broker."""
+    """Return a function that yields the result of *pick* for each kind of request to each broker, and its
+    attributes."""
 
     def values(found: ProducerMetrics | ConsumerMetrics) -> Iterator[Value]:
         summed: dict[tuple[str, str], tuple[float, Attributes]] = {}
@@ -173,7 +177,7 @@ _BOTH: Final = (
     Instrument(
         "pyklient.request.duration",
         "s",
-        "Quantiles of the time from a request to its response, of the last minute",
+        "Time from a request to its response: quantiles over the last minute",
         _latencies,
         is_total=False,
     ),
@@ -189,7 +193,7 @@ PRODUCER: Final = (
     Instrument(
         "messaging.client.sent.messages",
         "{message}",
-        "Records that were delivered, and with error.type those that were not",
+        "Records that were delivered. With the attribute error.type: records that were not delivered",
         _sent,
     ),
     Instrument(
@@ -227,21 +231,21 @@ PRODUCER: Final = (
     Instrument(
         "pyklient.producer.batch.fill",
         "1",
-        "Mean size of batches, as a part of batch_size",
+        "Mean size of batches before compression, as a fraction of batch_size",
         _single(lambda found: found.batch_fill),
         is_total=False,
     ),
     Instrument(
         "pyklient.producer.queue.duration",
         "s",
-        "Quantiles of the time for which batches waited before they were sent, of the last minute",
+        "Time for which batches waited before they were sent: quantiles over the last minute",
         _duration(lambda found: found.queue_time),
         is_total=False,
     ),
     Instrument(
         "pyklient.producer.delivery.duration",
         "s",
-        "Quantiles of the time until batches were confirmed, of the last minute",
+        "Time until batches were confirmed: quantiles over the last minute",
         _duration(lambda found: found.delivery_time),
         is_total=False,
     ),
@@ -259,7 +263,7 @@ CONSUMER: Final = (
     Instrument(
         "pyklient.consumer.bytes",
         "By",
-        "Bytes that were decoded into these messages",
+        "Fetched bytes (compressed) of the messages that were handed out",
         _consumed(lambda partition: partition.consumed.bytes),
     ),
     Instrument(
@@ -290,9 +294,21 @@ CONSUMER: Final = (
         is_total=False,
     ),
     Instrument(
+        "pyklient.consumer.corrupt.batches",
+        "{batch}",
+        "Batches that were skipped because they cannot be read",
+        _consumed(lambda partition: partition.corrupt_batches or None),
+    ),
+    Instrument(
+        "pyklient.consumer.skipped.offsets",
+        "{offset}",
+        "Offsets in the batches that were skipped because they cannot be read",
+        _consumed(lambda partition: partition.skipped_offsets or None),
+    ),
+    Instrument(
         "pyklient.consumer.assignments",
         "{assignment}",
-        "Times that partitions were assigned",
+        "Number of times that partitions were assigned",
         _single(lambda found: found.rebalances.assignments),
     ),
     Instrument(

@@ -25,7 +25,8 @@ Client: TypeAlias = Producer | ConsumerConnector
 
 
 class ObservedClients:
-    """The clients whose metrics *meter* gets. A client that was garbage-collected is left out."""
+    """The clients whose metrics OpenTelemetry reads through *meter*. A client that was garbage-collected is
+    left out."""
 
     def __init__(self, meter: Meter) -> None:
         self._clients: weakref.WeakSet[Client] = weakref.WeakSet()

@@ -67,7 +67,7 @@ class Telemetry:
     def observe(self, *clients: Producer | ConsumerConnector) -> None:
         """Give the metrics of *clients* to OpenTelemetry whenever it collects metrics.
 
-        A client that the program closes keeps its totals. A client that was garbage-collected is left out.
+        A closed client still reports its totals. A client that was garbage-collected is left out.
         """
         for client in clients:
             if not isinstance(client, Producer | ConsumerConnector):
@@ -117,7 +117,7 @@ class Telemetry:
         """Process one message, or a batch of them, in a ``with`` block that is a span.
 
         The span of one message belongs to the trace in which the message was sent. The span of a larger
-        batch has a link to each of these spans. An exception in the block is recorded, and raised again.
+        batch has links to the spans in which its messages were sent. An exception in the block is recorded.
         *group_id* becomes an attribute of the span.
         """
         batch = [messages] if isinstance(messages, Message) else list(messages)
@@ -144,7 +144,7 @@ class Telemetry:
 def _count(
     histogram: metrics.Histogram, began: float, attributes: dict[str, Any], error: BaseException | None
 ) -> None:
-    """Record the duration of an operation, with the *attributes* that have few different values."""
+    """Record the duration of an operation, with those of *attributes* that have few different values."""
     few = (SYSTEM, OPERATION, OPERATION_TYPE, DESTINATION, PARTITION, CONSUMER_GROUP)
     counted = {name: attributes[name] for name in few if name in attributes}
     if error is not None:
@@ -158,8 +158,8 @@ def _sending(topic: str, key: Any, value: Any) -> dict[str, Any]:
 
 
 def _processing(batch: Sequence[Message], group_id: str | None) -> dict[str, Any]:
-    """Return the attributes of the span in which *batch* is processed: the values that all messages of the
-    batch share."""
+    """Return the attributes of the span in which *batch* is processed. The topic and the partition are
+    included only if all messages have the same."""
     attributes: dict[str, Any] = {SYSTEM: KAFKA, OPERATION: "process", OPERATION_TYPE: "process"}
     if group_id is not None:
         attributes[CONSUMER_GROUP] = group_id

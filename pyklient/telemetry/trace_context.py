@@ -15,8 +15,8 @@ Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
 
 
 def with_context(headers: Headers | None, context: Context) -> list[tuple[str, bytes | None]]:
-    """Return *headers* with the trace context of *context*, by default as ``traceparent``. It replaces a
-    context that *headers* have already."""
+    """Return *headers* with the trace context *context* added, by default as the header ``traceparent``.
+    Replaces the trace context that *headers* had before."""
     carrier: dict[str, str] = {}
     propagate.inject(carrier, context)
     kept = [(name, value) for name, value in headers or () if name not in carrier]
@@ -24,12 +24,12 @@ def with_context(headers: Headers | None, context: Context) -> list[tuple[str, b
 
 
 def context_of(message: Message) -> Context:
-    """Return the context in the headers of *message*. It is empty if they have none."""
+    """Return the trace context in the headers of *message*. Empty if there is none."""
     carrier = {name: value.decode("utf-8", "replace") for name, value in message.headers if value is not None}
     return propagate.extract(carrier, Context())
 
 
 def link_to(context: Context) -> list[Link]:
-    """Return a link to the span in *context*, or nothing if there is none."""
+    """Return a list with a link to the span in *context*. Empty if *context* has no span."""
     span = get_current_span(context).get_span_context()
     return [Link(span)] if span.is_valid else []

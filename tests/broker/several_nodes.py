@@ -22,11 +22,16 @@ _T = TypeVar("_T")
 
 
 class SeveralNodes:
-    """Nodes 1 to *count*, which share the metadata in *directory* and store their logs below it."""
+    """Nodes 1 to *count*, which share the metadata in *directory* and store their logs below it.
 
-    def __init__(self, directory: Path, count: int) -> None:
+    If *load* is false, the nodes do not load groups before ``load_groups`` is called.
+    """
+
+    def __init__(self, directory: Path, count: int, *, load: bool = True) -> None:
         self.nodes: list[NodeState] = []
         self._directory = directory
+        self._load = load
+        self._tasks: list[asyncio.Task[None]] = []
         self._listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -80,10 +85,21 @@ class SeveralNodes:
         self._servers = [
             SocketServer(node, listener) for node, listener in zip(self.nodes, self._listeners, strict=True)
         ]
+        if self._load:
+            self._start_loading()
         for server in self._servers:
             server.start()
 
+    def load_groups(self) -> None:
+        """Begin to load the groups of all nodes."""
+        self.call(self._start_loading)
+
+    def _start_loading(self) -> None:
+        self._tasks = [self._loop.create_task(node.run_group_coordinator()) for node in self.nodes]
+
     async def _stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
         for server in self._servers:
             await server.close()
         for node in self.nodes:

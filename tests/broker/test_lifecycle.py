@@ -97,12 +97,12 @@ def test_two_brokers_that_start_at_once_do_not_share_a_port(tmp_path: Path) -> N
     starting.start()
     writer = os.open(groups, os.O_WRONLY)
     with Broker(port) as first, WireClient(first) as client:
-        _go_on(starting, groups, writer)
+        _go_on(starting, writer)
         assert [f"cannot listen on 127.0.0.1:{port}" in str(error) for error in failed] == [True]
         assert client.ask(ApiVersionsRequest(), ApiVersionsResponse, 0).error_code == 0
 
 
-def test_connections_are_refused_until_groups_and_logs_have_been_read(tmp_path: Path) -> None:
+def test_connections_are_refused_until_the_data_directory_has_been_read(tmp_path: Path) -> None:
     port, groups = free_port(), _blocked_groups(tmp_path / "data")
     broker = Broker(port, data_dir=tmp_path / "data")
     starting = threading.Thread(target=broker.start, daemon=True)
@@ -112,28 +112,25 @@ def test_connections_are_refused_until_groups_and_logs_have_been_read(tmp_path: 
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", port), timeout=5).close()
     finally:
-        _go_on(starting, groups, writer)
+        _go_on(starting, writer)
     with broker, WireClient(broker) as client:
         assert client.ask(ApiVersionsRequest(), ApiVersionsResponse, 0).error_code == 0
 
 
 def _blocked_groups(directory: Path) -> Path:
-    """Make the journal of groups in *directory* a pipe, which blocks its reader until there is a writer."""
+    """Put a pipe into *directory* in place of the file of groups that earlier releases wrote. The pipe blocks
+    the broker, which reads it, until there is a writer."""
     with Broker(data_dir=directory):
         pass
     groups = directory / "offsets.jsonl"
-    groups.unlink()
     os.mkfifo(groups)
     return groups
 
 
-def _go_on(starting: threading.Thread, groups: Path, writer: int) -> None:
-    """Write the end of the pipe *groups*, from which the broker reads, and open it again when the broker
-    opens it for writing."""
-    reader = os.open(groups, os.O_RDONLY | os.O_NONBLOCK)
+def _go_on(starting: threading.Thread, writer: int) -> None:
+    """Write the end of the pipe from which the broker reads."""
     os.close(writer)
     starting.join(30)
-    os.close(reader)
 
 
 def test_a_directory_in_use_is_an_error_and_the_port_is_free_again(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from tests.brokers.records import Sent
 from tests.servers.java import java_command
 from tests.servers.kafka import NEWEST, KraftCluster
 from tests.servers.maven import kafka_libs
-from tests.servers.process import wait_until
+from tests.servers.process import ServerProcess, wait_until
 from tests.servers.topics import create_topic
 from tests.servers.zookeeper_kafka import ZooKeeperKafka
 
@@ -18,6 +18,8 @@ __all__ = ["Release"]
 
 _TIMEOUT: Final = 60
 _SEPARATOR: Final = "|"
+_FOREVER_MS: Final = 100 * 365 * 24 * 3_600_000
+"""A retention that no record outlives. Kafka 0.8.2 takes -1 for a time that has passed, and deletes all."""
 
 
 class Release:
@@ -28,6 +30,12 @@ class Release:
         self.version = tuple(int(part) for part in version.split("."))
         self.server = server
         self.bootstrap = server.bootstrap_servers
+
+    @property
+    def process(self) -> ServerProcess:
+        """The process of the broker."""
+        server = self.server
+        return server.process if isinstance(server, ZooKeeperKafka) else server.processes[1]
 
     @property
     def codecs(self) -> list[str]:
@@ -46,7 +54,7 @@ class Release:
         """Create a topic, and return its name."""
         if isinstance(self.server, KraftCluster):
             return create_topic(self.bootstrap, name, partitions)
-        return self.server.create_topic(name, partitions, retention_ms=-1)
+        return self.server.create_topic(name, partitions, retention_ms=_FOREVER_MS)
 
     # The console tools, of the same release. Those of 3.9 are in a jar of their own.
 

@@ -206,6 +206,19 @@ def test_an_offset_is_found_by_time(release: Release, new_name: NewName) -> None
     assert offsets(wanted) == list(range(10 if release.version >= (0, 10, 1) else 0, 20))
 
 
+def test_closing_a_producer_without_acknowledgements_loses_no_record_and_keeps_the_order(
+    release: Release, new_name: NewName
+) -> None:
+    topic = release.new_topic(new_name())
+    sent = []
+    for number in range(5):
+        with Producer(release.bootstrap, acks=0, linger_ms=0, batch_size=0) as producer:
+            values = [b"%d %03d" % (number, each) for each in range(200)]
+            producer.send_many(topic, values)
+        sent += values
+    assert [message.value for message in pyklient.read(release.bootstrap, topic)] == sent
+
+
 @pytest.mark.restarts
 def test_nothing_is_lost_over_a_restart_of_the_broker(release: Release, new_name: NewName) -> None:
     topic = release.new_topic(new_name())

@@ -12,9 +12,9 @@ from typing import Any, Final, NamedTuple
 from pyklient.classic.callback_handler import CallbackHandler
 from pyklient.classic.classic_producer import ClassicProducer
 from pyklient.classic.event_handler import EventHandler
-from pyklient.classic.keyed_message import KeyedMessage
 from pyklient.classic.producer_config import ClassicProducerConfig
 from pyklient.errors import ConfigurationError, ProducerClosedError, QueueFullError
+from pyklient.kernel import KeyedMessage
 
 __all__ = ["SCRIPTS", "Recorder", "Script", "play"]
 

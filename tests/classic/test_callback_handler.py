@@ -1,6 +1,7 @@
 """The hooks of an asynchronous classic producer: when they are called, and what they change."""
 
 import logging
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -8,8 +9,10 @@ import pytest
 
 from pyklient.classic.callback_handler import CallbackHandler
 from pyklient.classic.classic_producer import ClassicProducer
-from pyklient.classic.keyed_message import KeyedMessage
 from pyklient.classic.producer_config import ClassicProducerConfig
+from pyklient.classic.queue_item import QueueItem
+from pyklient.errors import KafkaError
+from pyklient.kernel import KeyedMessage
 from tests.classic.send_scripts import Recorder, Script, play
 
 
@@ -133,7 +136,7 @@ def test_before_enqueue_may_replace_the_item(recorder: Recorder) -> None:
     assert "handle A" in recorder.calls
 
 
-@pytest.mark.parametrize("returned", [None, "text", [KeyedMessage("topic", "1")]])
+@pytest.mark.parametrize("returned", [None, "text", [KeyedMessage("topic", "1")], QueueItem(b"1", "topic")])
 def test_before_enqueue_that_returns_no_item_is_an_error_of_send(recorder: Recorder, returned: Any) -> None:
     class Wrong(Hooks):
         def before_enqueue(self, item: Any) -> Any:
@@ -191,7 +194,8 @@ def test_an_item_is_dropped_if_the_hook_after_dequeuing_fails_and_the_thread_goe
     assert hooks.dropped[0].startswith("2: ")
     assert producer.dropped_count == 1
     [logged] = caplog.records
-    assert "Wrong.after_dequeuing_existing_data failed: " in logged.message
+    wrong = "returned" if hook in (nothing, text) else "failed:"
+    assert f"Wrong.after_dequeuing_existing_data {wrong} " in logged.message
     assert "1 message was dropped" in logged.message
 
 
@@ -218,7 +222,8 @@ def test_a_hook_that_fails_without_an_item_drops_nothing(
     assert sent in recorder.calls
     assert hooks.dropped == []
     assert caplog.records
-    assert all(f"Hooks.{name} failed" in record.message for record in caplog.records)
+    wrong = "returned" if hook in (nothing, text) else "failed"
+    assert all(f"Hooks.{name} {wrong}" in record.message for record in caplog.records)
 
 
 @pytest.mark.parametrize(
@@ -247,7 +252,33 @@ def test_an_exception_of_init_is_raised_to_the_caller_and_no_thread_starts(
     monkeypatch.setattr(Hooks, "init", fail)
     with pytest.raises(KeyError, match="hook"):
         ClassicProducer(async_config(), callback_handler=Hooks(recorder), event_handler=recorder)
-    assert recorder.calls == []
+    assert recorder.calls == ["close"]
+
+
+def test_a_producer_whose_thread_cannot_start_closes_both_handlers(
+    recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", fail)
+    with pytest.raises(KafkaError, match="can't start new thread"):
+        ClassicProducer(async_config(), callback_handler=Hooks(recorder), event_handler=recorder)
+    assert sorted(recorder.calls) == ["close", "close hooks"]
+
+
+@pytest.mark.parametrize("name", ["after_dequeuing_existing_data", "last_batch_before_close"])
+def test_an_item_of_another_profile_is_an_error_of_the_hook_that_returns_it(
+    recorder: Recorder, name: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Hooks, name, lambda *_: [QueueItem(b"1", "topic")])
+    with ClassicProducer(
+        async_config(), callback_handler=Hooks(recorder), event_handler=recorder
+    ) as producer:
+        producer.send(*messages("1"))
+    assert recorder.calls[-2:] == ["close", "close hooks"]
+    assert f"Hooks.{name} returned a list with QueueItem(" in caplog.text
+    assert "but it must return a list of KeyedMessages" in caplog.text
 
 
 def test_the_hooks_get_their_properties_and_the_event_handler_is_prepared_first(recorder: Recorder) -> None:
@@ -294,3 +325,18 @@ def test_a_synchronous_producer_calls_no_hooks_and_says_so(
     assert recorder.calls == ["handle 1", "close"]
     assert hooks.called == []
     assert "does not call the callback handler" in caplog.text
+
+
+class Later(CallbackHandler):
+    """Hooks with a coroutine function by mistake."""
+
+    async def on_dropped(self, items: Sequence[Any], error: BaseException) -> None:  # type: ignore[override]  # the mistake that a test makes
+        pass
+
+
+def test_a_class_and_hooks_that_nobody_would_await_are_errors() -> None:
+    make: Any = ClassicProducer
+    with pytest.raises(TypeError, match=r"callback_handler takes .*; pass an object: CallbackHandler\(\)$"):
+        make(async_config(), callback_handler=CallbackHandler)
+    with pytest.raises(TypeError, match=r"^Later\.on_dropped is a coroutine function"):
+        make(async_config(), callback_handler=Later())

@@ -1,11 +1,12 @@
 """The classic producer as a whole: sync and async, its end, forks and wrong arguments."""
 
-import os
+import gc
 import pickle
 import subprocess
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -13,7 +14,6 @@ import pytest
 
 from pyklient.classic.classic_producer import ClassicProducer
 from pyklient.classic.event_queue import EventQueue
-from pyklient.classic.keyed_message import KeyedMessage
 from pyklient.classic.producer_config import ClassicProducerConfig
 from pyklient.errors import (
     ConfigurationError,
@@ -23,6 +23,9 @@ from pyklient.errors import (
     ProducerClosedError,
     QueueFullError,
 )
+from pyklient.kernel import KeyedMessage
+from pyklient.properties.values import StaticBroker
+from tests.classic.forked_child import in_child
 from tests.classic.send_scripts import Recorder
 from tests.classic.test_callback_handler import Hooks, async_config, messages
 
@@ -109,7 +112,7 @@ def test_the_thread_that_gives_up_hands_out_no_batch_that_it_has_begun(recorder:
     producer.close(10)
     assert [call for call in recorder.calls if call.startswith("handle")] == ["handle s"]
     assert hooks.dropped == [
-        "last: KafkaTimeoutError('the producer was closed, and its time-out has passed')"
+        "last: KafkaTimeoutError('the time-out of close has passed, and not all messages were sent')"
     ]
 
 
@@ -213,20 +216,13 @@ def test_a_burst_that_an_idle_send_thread_can_take_is_not_refused(recorder: Reco
 def test_a_producer_of_the_parent_raises_in_the_child_of_a_fork(recorder: Recorder) -> None:
     producer = held(recorder)
     producer.send(*messages("1"))
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
+
+    def check() -> None:
+        with pytest.raises(ForkError):
             producer.send(*messages("2"))
-        except ForkError:
-            producer.close()
-            os.write(writing, b"forked")
-        finally:
-            os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as answer:
-        assert answer.read() == b"forked"
-    os.waitpid(child, 0)
+        producer.close()
+
+    in_child(check)
     recorder.gate.set()
     producer.close(10)
     assert recorder.calls == ["handle s", "handle 1", "close"]
@@ -343,6 +339,60 @@ def test_row_32_options_that_cannot_be_are_an_error(options: Any) -> None:
         )
 
 
+def test_wrong_arguments_are_an_error_that_says_what_is_needed() -> None:
+    make: Any = ClassicProducer
+    with pytest.raises(TypeError, match=r"config takes a ClassicProducerConfig, not \{\}"):
+        make({})
+    with pytest.raises(TypeError, match=r"event_handler takes a pyklient\.EventHandler, not 5"):
+        make(async_config(), event_handler=5)
+    with pytest.raises(TypeError, match=r"callback_handler takes a pyklient\.CallbackHandler, not 5"):
+        make(async_config(), callback_handler=5)
+    assert not send_threads()
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("profile", "0.9", r"profile='0\.9' is not one of"),
+        ("batch_num_messages", 0, "batch_num_messages=0 is out of range: 1 to"),
+        ("queue_buffering_max_messages", 0, "queue_buffering_max_messages=0 is out of range: 1 to"),
+        ("queue_buffering_max_ms", -1, "queue_buffering_max_ms=-1 is out of range: 0 to"),
+        ("queue_enqueue_timeout_ms", None, "queue_enqueue_timeout_ms takes a whole number, not None"),
+        ("request_required_acks", "1", "request_required_acks takes a whole number, not '1'"),
+        ("request_timeout_ms", "5", "request_timeout_ms takes a whole number, not '5'"),
+        ("max_message_size", 1.5, r"max_message_size takes a whole number, not 1\.5"),
+        ("compression_codec", "foo", "compression.codec='foo' is not one of none, gzip, snappy, lz4, zstd"),
+        ("compressed_topics", "topic", "compressed_topics takes a list or another iterable"),
+        ("broker_list", "0:a:1", "broker_list takes a tuple of StaticBroker"),
+        ("client_id", None, "client_id takes a str"),
+        ("metadata_broker_list", ["a:1"], "metadata_broker_list takes a str"),
+        ("encoder", None, "serializer.class is None, but messages need an encoder"),
+        ("encoder", 5, "serializer.class=5 is not an encoder"),
+        ("partitioner", 5, "partitioner.class=5 is not a partitioner"),
+    ],
+)
+def test_a_wrong_option_is_an_error_with_its_name(option: str, value: Any, words: str) -> None:
+    options: dict[str, Any] = {"metadata_broker_list": "127.0.0.1:1", option: value}
+    with pytest.raises((ConfigurationError, TypeError), match=words):
+        ClassicProducerConfig(**options)
+
+
+@pytest.mark.parametrize("with_handler", [False, True])
+def test_a_dropped_synchronous_producer_closes_its_connections_and_warns_once(
+    recorder: Recorder, with_handler: bool
+) -> None:
+    brokers = (StaticBroker(1, "127.0.0.1", 1),)
+    config = ClassicProducerConfig(profile="0.7", broker_list=brokers)
+    producer = ClassicProducer(config, event_handler=recorder if with_handler else None)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        del producer
+        gc.collect()
+    said = [str(each.message) for each in caught if each.category is ResourceWarning]
+    assert said == ["<ClassicProducer 0.7 sync, closed> was never closed"]
+    assert recorder.calls == []
+
+
 def test_the_thread_is_named_after_the_client(recorder: Recorder) -> None:
     with ClassicProducer(async_config(client_id="billing"), event_handler=recorder):
         assert [thread.name for thread in send_threads()] == ["ProducerSendThread-billing"]
@@ -443,7 +493,7 @@ def test_the_thread_of_a_late_send_closes_the_event_handler(recorder: Recorder) 
     thread = threading.Thread(target=producer.send, args=messages("1"))
     thread.start()
     recorder.wait(1)
-    with pytest.raises(KafkaTimeoutError, match="this thread closes the event handler"):
+    with pytest.raises(KafkaTimeoutError, match="that thread closes the event handler"):
         producer.close(0)
     recorder.gate.set()
     thread.join(10)

@@ -8,6 +8,7 @@ from pyklient import ClassicProducerConfig, DefaultPartitioner, KeyedMessage
 from pyklient.classic.broker_partition_info import BrokerPartitionInfo
 from pyklient.classic.collation import Collator
 from pyklient.classic.default_event_handler import DefaultEventHandler
+from pyklient.classic.message_encoding import MessageEncoder
 from pyklient.classic.producer_pool import ProducerPool
 from pyklient.errors import FailedToSendMessageError
 from tests.classic.scripted_cluster import NOT_LEADER, Script, ScriptedCluster
@@ -20,11 +21,13 @@ def test_row_38_a_partition_without_a_leader_is_never_chosen() -> None:
         config = ClassicProducerConfig(metadata_broker_list=cluster.address)
         pool = ProducerPool(config)
         collator = Collator(DefaultPartitioner(), BrokerPartitionInfo(config, pool))
+        two, _ = MessageEncoder(config).encode([KeyedMessage("t", b"a"), KeyedMessage("t", b"b")])
+        one, _ = MessageEncoder(config).encode([KeyedMessage("t", b"c")])
         for _ in range(200):
-            found = collator.collate([KeyedMessage("t", b"a"), KeyedMessage("t", b"b")])
+            found = collator.collate(two)
             ((where, group),) = [item for groups in found.values() for item in groups.items()]
             assert len(group) == 2
-            assert collator.collate([KeyedMessage("t", b"c")]).keys() == found.keys()
+            assert collator.collate(one).keys() == found.keys()
             chosen[where.partition] += 1
             collator.forget_choices()
         pool.close()

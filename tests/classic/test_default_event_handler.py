@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pyklient import ClassicProducerConfig, KeyedMessage, StringEncoder
+from pyklient import ClassicProducerConfig, DefaultEncoder, KeyedMessage, StringEncoder
 from pyklient.classic.default_event_handler import DefaultEventHandler
 from pyklient.errors import ConfigurationError, FailedToSendMessageError, InvalidPartitionError
 from pyklient.protocol.messages import ProduceRequest
@@ -43,7 +43,7 @@ def test_without_a_broker_the_messages_are_reported_after_all_retries() -> None:
     handler = handler_of(Addressed(1).address, message_send_max_retries=3)
     messages = [KeyedMessage("t", b"a"), KeyedMessage("t", b"b", key=b"k")]
     with pytest.raises(
-        FailedToSendMessageError, match=r"2 messages .* after 3 retries; .* metadata of t"
+        FailedToSendMessageError, match=r"2 messages .* after 3 retries; .* metadata of 't'"
     ) as caught:
         handler.handle(messages)
     assert caught.value.unsent == messages
@@ -99,6 +99,30 @@ def test_row_41_an_encoder_that_fails_is_named(returned: Any, error: type[Except
         assert not cluster.events
 
 
+class Exiting:
+    """A partitioner that returns its key, until it is called a third time: then it ends its thread."""
+
+    calls = 0
+
+    def partition(self, key: Any, partition_count: int, /) -> int:
+        self.calls += 1
+        if self.calls > 2:
+            raise SystemExit("oh")
+        return int(key)
+
+
+def test_a_message_is_dropped_once_and_only_if_it_is_not_confirmed_even_if_a_partitioner_exits() -> None:
+    refused, confirmed = (KeyedMessage("t", b"%d" % each, part_key=each) for each in (0, 1))
+    with ScriptedCluster(replace(REFUSING, answers=[{0: NOT_LEADER}])) as cluster:
+        handler = handler_of(
+            cluster.address, producer_type="async", request_required_acks=1, partitioner=Exiting()
+        )
+        with pytest.raises(FailedToSendMessageError, match=r"^1 message was not sent: SystemExit") as caught:
+            handler.handle([refused, confirmed, KeyedMessage("t", "no bytes")])
+        handler.close()
+    assert caught.value.unsent == [refused]
+
+
 def test_a_broker_that_does_not_answer_takes_no_longer_than_the_time_out() -> None:
     with ScriptedCluster(SCRIPT) as cluster:
         cluster.nodes[0].on(ProduceRequest, lambda request: SILENCE)
@@ -120,6 +144,54 @@ def test_close_ends_a_batch_that_waits_for_its_retry() -> None:
         with pytest.raises(Exception, match=r"closed|after 1 retries"):
             handler.handle([KeyedMessage("t", b"a")])
         closing.join()
+
+
+class Numbered:
+    """A partitioner whose keys are the numbers of the partitions."""
+
+    def partition(self, key: Any, partition_count: int, /) -> int:
+        return int(key)
+
+
+def test_the_error_of_an_interrupted_batch_has_only_the_messages_that_are_not_confirmed() -> None:
+    script = replace(SCRIPT, leaders=[{"t": [1, 2]}])
+    with ScriptedCluster(script) as cluster:
+        asked = threading.Event()
+
+        def stay_silent(request: ProduceRequest) -> Any:
+            asked.set()
+            return SILENCE
+
+        cluster.nodes[1].on(ProduceRequest, stay_silent)
+        handler = handler_of(cluster.address, request_required_acks=1, partitioner=Numbered())
+
+        def interrupt() -> None:
+            asked.wait(10)
+            handler.interrupt()
+
+        interrupting = threading.Thread(target=interrupt)
+        interrupting.start()
+        confirmed, waiting = KeyedMessage("t", b"a", key=b"0"), KeyedMessage("t", b"b", key=b"1")
+        with pytest.raises(FailedToSendMessageError, match="because the producer was closed") as caught:
+            handler.handle([confirmed, waiting])
+        interrupting.join()
+    assert caught.value.unsent == [waiting]
+
+
+class Upper(DefaultEncoder):
+    """A DefaultEncoder that changes what it encodes."""
+
+    def encode(self, value: Any, /) -> bytes:
+        return bytes(value).upper()
+
+
+def test_a_subclass_of_the_default_encoder_encodes() -> None:
+    with ScriptedCluster(SCRIPT) as cluster:
+        handler = handler_of(cluster.address, encoder=Upper())
+        handler.handle([KeyedMessage("t", b"a")])
+        ((_, _, sent),) = cluster.produced(1)
+        handler.close()
+    assert [each.records for each in sent["t"]] == [((None, b"A"),)]
 
 
 @pytest.mark.parametrize(

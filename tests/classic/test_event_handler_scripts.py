@@ -6,10 +6,10 @@ from typing import Any, Final
 import pytest
 
 from pyklient.classic.default_event_handler import DefaultEventHandler
-from pyklient.classic.keyed_message import KeyedMessage
 from pyklient.classic.partitioners import DefaultPartitioner, Partitioner
 from pyklient.classic.producer_config import ClassicProducerConfig
 from pyklient.errors import FailedToSendMessageError
+from pyklient.kernel import KeyedMessage
 from pyklient.properties.producer_properties import producer_properties
 from tests.classic.event_handler_scripts import SCRIPTS
 from tests.classic.scripted_cluster import Message, Script, ScriptedCluster

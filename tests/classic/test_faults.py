@@ -1,31 +1,18 @@
 """Asynchronous classic producers while a broker stands still, is killed, or finds a batch too large."""
 
 import time
-from collections import Counter
-from collections.abc import Sequence
-from typing import Any
 
 import pytest
 
 import pyklient
-from pyklient import CallbackHandler, ClassicProducer, KeyedMessage, Producer
-from pyklient.errors import QueueFullError
+from pyklient import KeyedMessage, Producer
+from tests.classic.loads import Dropped, accepts, stored
 from tests.servers.fixtures import StartReference
 from tests.servers.process import wait_until
 from tests.servers.topics import create_topic
 
 _QUEUE = 2000
 _BATCH = 200
-
-
-class Dropped(CallbackHandler):
-    """Collects what a producer gives up."""
-
-    def __init__(self) -> None:
-        self.values: list[bytes] = []
-
-    def on_dropped(self, items: Sequence[Any], error: BaseException) -> None:
-        self.values += [item.message for item in items]
 
 
 def properties(bootstrap: str, **more: object) -> dict[str, object]:
@@ -37,19 +24,6 @@ def properties(bootstrap: str, **more: object) -> dict[str, object]:
         "batch.num.messages": _BATCH,
         **{name.replace("_", "."): value for name, value in more.items()},
     }
-
-
-def stored(bootstrap: str, topic: str) -> Counter[bytes]:
-    return Counter(message.value or b"" for message in pyklient.read(bootstrap, topic))
-
-
-def accepts(producer: ClassicProducer, message: KeyedMessage) -> bool:
-    """Send *message*. Return False if the queue is full."""
-    try:
-        producer.send(message)
-    except QueueFullError:
-        return False
-    return True
 
 
 @pytest.mark.parametrize("seconds", [2, pytest.param(60, marks=pytest.mark.long)])

@@ -1,18 +1,31 @@
 """``Producer.from_properties``: today's producer without a profile, a classic producer with one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import pytest
 
-from pyklient import CallbackHandler, ClassicProducer, EventHandler, KeyedMessage, Producer, ProducerData
+from pyklient import (
+    CallbackHandler,
+    ClassicProducer,
+    EventHandler,
+    KeyedMessage,
+    Producer,
+    ProducerData,
+    QueueItem,
+)
+from pyklient.classic.producer_pool import ProducerPool
 from pyklient.errors import (
     BrokerConnectionError,
     ConfigurationError,
     FailedToSendMessageError,
+    KafkaTimeoutError,
     NoBrokersForPartitionError,
+    ProducerClosedError,
     QueueClosedError,
 )
+from pyklient.net.bootstrap import Bootstrap
 from tests.classic.send_scripts import Recorder
 from tests.classic.test_callback_handler import Hooks
 from tests.servers.ports import free_port
@@ -119,6 +132,66 @@ def test_a_producer_of_0_7_that_a_hook_closes_keeps_its_brokers_until_the_queue_
         assert isinstance(error.__cause__, BrokerConnectionError)
 
 
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_close_ends_the_queue_the_handler_the_hooks_the_connections_and_the_session_in_this_order(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+
+    class Ending(EventHandler):
+        def handle(self, messages: Sequence[Any]) -> None:
+            steps.append(" ".join(["handle", *(item.data.decode() for item in messages)]))
+
+        def close(self) -> None:
+            steps.append("close handler")
+
+    class EndingHooks(CallbackHandler):
+        def last_batch_before_close(self) -> Sequence[Any]:
+            return [QueueItem(b"last", "topic")]
+
+        def close(self) -> None:
+            steps.append("close hooks")
+
+    def recorded(step: str, original: Callable[[Any], None]) -> Callable[[Any], None]:
+        def close(part: Any) -> None:
+            steps.append(step)
+            original(part)
+
+        return close
+
+    monkeypatch.setattr(ProducerPool, "close", recorded("close connections", ProducerPool.close))
+    monkeypatch.setattr(Bootstrap, "close", recorded("close session", Bootstrap.close))
+    given = STATIC | {"producer.type": kind, "queue.time": "60000"}
+    hooks = EndingHooks() if kind == "async" else None
+    producer = Producer.from_properties(given, "0.7", callback_handler=hooks, event_handler=Ending())
+    producer.send(ProducerData("topic", b"1"))
+    producer.close()
+    producer.close()
+    if kind == "async":
+        assert steps[:3] == ["handle 1 last", "close handler", "close hooks"]
+    else:
+        assert steps[:2] == ["handle 1", "close handler"]
+    assert steps[3 if kind == "async" else 2 :] == ["close connections", "close session"]
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_a_closed_producer_of_0_7_does_not_look_for_brokers(kind: str) -> None:
+    given = {"zk.connect": f"127.0.0.1:{free_port()}", "producer.type": kind, "zk.read.num.retries": "0"}
+    producer = Producer.from_properties(given, "0.7")
+    producer.close()
+    with pytest.raises(QueueClosedError if kind == "async" else ProducerClosedError):
+        producer.send(ProducerData("topic", b"1"))
+
+
+@pytest.mark.parametrize("handler", ["callback", "event"])
+@pytest.mark.parametrize("given", [5, "json:JSONDecoder"])
+def test_an_object_that_is_no_handler_is_an_error_with_the_name_of_the_property(
+    handler: str, given: object
+) -> None:
+    with pytest.raises(ConfigurationError, match=rf"^{handler}\.handler names .*, which is no {handler} han"):
+        Producer.from_properties(BOOTSTRAP | {f"{handler}.handler": given}, "0.8")
+
+
 @pytest.mark.parametrize("handler", ["callback", "event"])
 def test_a_handler_is_named_or_passed_and_not_both(handler: str) -> None:
     passed = {"callback": NamedHooks(), "event": Recorder()}
@@ -147,9 +220,40 @@ def test_row_35_what_before_sending_data_returns_is_what_the_default_handler_sen
     assert producer.dropped_count == 2
 
 
-@pytest.mark.parametrize("returned", [None, ["text"], KeyError("hook")])
+def test_close_counts_the_batch_that_is_being_sent_and_keeps_the_cause_of_its_failure() -> None:
+    hooks = Hooks(Recorder())
+    given = {
+        "metadata.broker.list": f"127.0.0.1:{free_port()}",
+        "producer.type": "async",
+        "batch.num.messages": "1",
+        "retry.backoff.ms": "60000",
+        "serializer.class": "kafka.serializer.StringEncoder",
+    }
+    producer = Producer.from_properties(given, "0.8", callback_handler=hooks)
+    producer.send(KeyedMessage("topic", "1"))
+    with pytest.raises(KafkaTimeoutError, match=r"not send all queued messages in time: 1 of them was dropp"):
+        producer.close(0.5)
+    assert producer.dropped_count == 1
+    assert "because the producer was closed; the last attempt failed: " in hooks.dropped[0]
+    assert "no broker has given the metadata" in hooks.dropped[0]
+
+
+@pytest.mark.parametrize(
+    ("returned", "logged"),
+    [
+        (
+            None,
+            "Wrong.before_sending_data returned None, but it must return a list of KeyedMessages; 1 message",
+        ),
+        (
+            ["text"],
+            "Wrong.before_sending_data returned a list with 'text', but it must return a list of Keyed",
+        ),
+        (KeyError("hook"), "Wrong.before_sending_data failed"),
+    ],
+)
 def test_a_hook_before_sending_that_fails_drops_the_batch_and_is_named_in_the_log(
-    returned: Any, caplog: pytest.LogCaptureFixture
+    returned: Any, logged: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Wrong(Hooks):
         def before_sending_data(self, items: Sequence[Any]) -> Sequence[Any]:
@@ -162,7 +266,28 @@ def test_a_hook_before_sending_that_fails_drops_the_batch_and_is_named_in_the_lo
     ) as producer:
         producer.send(KeyedMessage("topic", b"1"))
     assert producer.dropped_count == 1
-    assert "Wrong.before_sending_data failed" in caplog.text
+    assert logged in caplog.text
+    [record] = [each for each in caplog.records if "1 message was dropped" in each.getMessage()]
+    assert (record.exc_info is not None) is isinstance(returned, Exception)
+
+
+@pytest.mark.parametrize("producer_type", ["sync", "async"])
+def test_each_attempt_to_reach_a_broker_that_is_down_logs_one_line(
+    producer_type: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    given = {"metadata.broker.list": f"127.0.0.1:{free_port()}", "producer.type": producer_type}
+    with (
+        caplog.at_level("INFO", "pyklient"),
+        suppress(FailedToSendMessageError),
+        Producer.from_properties(given | {"retry.backoff.ms": "1"}, "0.8") as producer,
+    ):
+        producer.send(KeyedMessage("topic", b"1"))
+    lines = [each.getMessage() for each in caplog.records]
+    assert [line.startswith("1 message was not sent: no broker has given") for line in lines[:4]] == 4 * [
+        True
+    ]
+    assert len(lines) == (4 if producer_type == "sync" else 5), lines
+    assert "Traceback" not in caplog.text
 
 
 def test_row_41_an_async_encoder_that_fails_drops_one_message_and_tells_of_it() -> None:

@@ -16,7 +16,12 @@ from pyklient.errors import (
     ProtocolError,
 )
 from pyklient.properties.values import StaticBroker
-from pyklient.protocol.messages import ProduceRequest, ProduceResponse
+from pyklient.protocol.messages import (
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ProduceRequest,
+    ProduceResponse,
+)
 from tests.classic.scripted_cluster import NOT_LEADER, Script, ScriptedCluster
 from tests.net.scripted import SILENCE, Addressed, ScriptedBroker
 from tests.oracles.process import Oracle
@@ -89,7 +94,7 @@ def test_a_failure_ends_the_connection_and_the_next_call_opens_another() -> None
         with pytest.raises(BrokerConnectionError):
             sync.send("t", [b"a"], 0)
         with pytest.raises(
-            ProtocolError, match=r"answered for 0 partitions, but 1 partitions were in the request"
+            ProtocolError, match=r"answered for 0 partitions, but 1 partition was in the request"
         ):
             sync.send("t", [b"a"], 0)
         assert sync.send("t", [b"a"], 0) == (None, 7)
@@ -103,6 +108,12 @@ def test_a_message_that_is_too_large_is_refused_before_anything_is_sent() -> Non
             sync.multi_send([ProducerRequest("t", 0, [b"a"]), ProducerRequest("t", 1, [b"x" * 11])])
         sync.send("t", [b"x" * 10], 0)
         assert len(cluster.produced(1)) == 1
+
+
+def test_a_config_of_another_type_is_an_error_at_once() -> None:
+    wrong: Any = {}
+    with pytest.raises(TypeError, match=r"config takes a ClassicProducerConfig, not \{\}"):
+        SyncProducer("localhost", 9092, wrong)
 
 
 def test_no_message_at_all_is_an_error() -> None:
@@ -133,6 +144,7 @@ def test_a_wrong_address_is_an_error_at_once(host: Any, port: int, error: type[E
 def test_a_producer_of_0_7_opens_its_connection_anew_from_time_to_time(requests: int, time_ms: int) -> None:
     with ScriptedBroker() as broker:
         broker.on(ProduceRequest, lambda request: b"")
+        broker.on(ListOffsetsRequest, lambda _request: ListOffsetsResponse())
         settings = ClassicProducerConfig(
             profile="0.7",
             broker_list=(StaticBroker(1, broker.host, broker.port),),
@@ -143,6 +155,7 @@ def test_a_producer_of_0_7_opens_its_connection_anew_from_time_to_time(requests:
             for _ in range(6):
                 sync.send("t", [b"a"], 0)
             assert broker.accepted > 1
+        assert broker.count(ListOffsetsRequest) == broker.accepted, "one before each connection is closed"
 
 
 def test_a_request_without_a_response_after_which_the_broker_hangs_up_makes_the_next_call_fail() -> None:
@@ -172,6 +185,7 @@ def test_one_send_uses_one_connection_even_if_the_connection_is_old_at_once(acks
             reconnect_time_interval_ms=0,
         )
         broker.on(ProduceRequest, _confirm)
+        broker.on(ListOffsetsRequest, lambda _request: ListOffsetsResponse())
         with SyncProducer(broker.host, broker.port, settings, broker_id=1) as sync:
             for _ in range(3):
                 sync.send("t", [b"a"], 0)
@@ -184,3 +198,36 @@ def _confirm(request: ProduceRequest) -> Any:
     partition = ProduceResponse.PartitionProduceResponse(index=0)
     topic = ProduceResponse.TopicProduceResponse(name="t", partition_responses=[partition])
     return ProduceResponse(responses=[topic])
+
+
+@pytest.mark.parametrize(("acks", "then"), [(0, [ListOffsetsRequest]), (1, [])])
+def test_a_producer_without_acknowledgements_is_closed_when_the_broker_has_handled_its_messages(
+    acks: int, then: list[type]
+) -> None:
+    with ScriptedBroker() as broker:
+        broker.on(ProduceRequest, _confirm)
+        broker.on(ListOffsetsRequest, lambda _request: ListOffsetsResponse())
+        settings = ClassicProducerConfig(metadata_broker_list=broker.address, request_required_acks=acks)
+        with SyncProducer(broker.host, broker.port, settings) as sync:
+            for _ in range(2):
+                sync.send("t", [b"a"], 0)
+        assert [type(each) for each in broker.requests] == [ProduceRequest, ProduceRequest, *then]
+
+
+def test_a_broker_that_handles_nothing_delays_close_a_little_and_there_is_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with ScriptedBroker() as broker:
+        broker.on(ProduceRequest, _confirm)
+        broker.on(ListOffsetsRequest, lambda _request: SILENCE)
+        settings = ClassicProducerConfig(metadata_broker_list=broker.address)
+        sync = SyncProducer(broker.host, broker.port, settings)
+        sync.send("t", [b"a"], 0)
+        sync.close(0.1)
+        sync = SyncProducer(broker.host, broker.port, settings)
+        sync.send("t", [b"a"], 0)
+        sync.close(0)
+    texts = [each.getMessage() for each in caplog.records]
+    warnings = [each for each in texts if broker.address in each]
+    assert len(warnings) == 1, texts
+    assert "has not answered for 0.1 s after messages sent with acks=0" in warnings[0]

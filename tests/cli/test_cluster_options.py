@@ -1,7 +1,7 @@
 """The options of a connection: where they come from, which takes precedence, and no password on a command
 line."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import pytest
 from pyklient.assignor import Assignor
 from pyklient.cli.cluster_options import ClusterOptions, cluster_options
 from pyklient.config import AdminConfig, ConsumerConfig, ProducerConfig
+from pyklient.corrupt_records import CorruptRecords
 from pyklient.errors import ConfigurationError
 
 
@@ -123,6 +124,7 @@ _TEXTUAL = (
     bool | None,
     str | Sequence[str],
     str | Assignor | Sequence[str | Assignor],
+    str | Callable[[CorruptRecords], object],
 )
 _OBJECTS = {
     item.name

@@ -8,7 +8,7 @@ import pytest
 from pyklient import Assignor, ConfigurationError, ConsumerConfig, Subscriber, TopicPartition
 from pyklient.assignor import Partitions
 from pyklient.config.assignment_strategy import CLASSES_IN_JAVA, parse_strategy
-from pyklient.consumer.group.assignors.offered_assignors import ASSIGNORS
+from pyklient.consumer.group.assignors.assignors_by_name import ASSIGNORS
 
 
 class Mine(Assignor):

@@ -102,8 +102,9 @@ def test_text_and_bytes_are_no_decoders(value: Any) -> None:
 
 
 def test_the_error_names_the_value_that_scalas_consumer_calls_otherwise() -> None:
-    with pytest.raises(ConfigurationError, match=r"is not one of .*; did you mean 'earliest'"):
-        ConsumerConfig.from_options({"auto_offset_reset": "smallest"})
+    for value, meant in (("smallest", "earliest"), ("beginning", "earliest"), ("end", "latest")):
+        with pytest.raises(ConfigurationError, match=rf"is not one of .*; did you mean '{meant}'"):
+            ConsumerConfig.from_options({"auto_offset_reset": value})
     with pytest.raises(ConfigurationError, match=r"'zstd'$"):
         ProducerConfig.from_options({"compression_type": "zip"})
 
@@ -116,8 +117,11 @@ def test_the_error_names_the_value_that_scalas_consumer_calls_otherwise() -> Non
         (ConsumerConfig, "value_decoder", r"of ConsumerConnector or read\(\); pass value_decoder to"),
         (ConsumerConfig, "max.poll.records", r"pass max_records to batches\(\)"),
         (ConsumerConfig, "topics", "pass them to"),
+        (ConsumerConfig, "on_commit", r"pass a callback to commit_offsets_async\(\)"),
+        (ProducerConfig, "error_cb", "the call that fails raises the error"),
         (ProducerConfig, "group.id", r"of Producer; it is an option of ConsumerConnector or read\(\)"),
         (ProducerConfig, "linger.ms", "did you mean 'linger_ms'"),
+        (ProducerConfig, "metadata.broker.list", "bootstrap_servers .or choose a profile of from_properties"),
         (ConsumerConfig, "auto.commit.enable", "pyklient calls it enable_auto_commit"),
         (ConsumerConfig, "zookeeper.sync.time.ms", "it tells of changes"),
         (ProducerConfig, "ssl_cafile", "pyklient calls it ssl_truststore_location"),
@@ -181,3 +185,12 @@ def test_idempotence_that_falls_away_unasked_is_said_once(
         pass
     said = [record.getMessage() for record in caplog.records]
     assert [text.split(" turns ")[0] for text in said] == ([] if cause is None else [cause])
+
+
+@pytest.mark.parametrize("value", ["skipp", None, 1])
+def test_on_corrupt_is_one_of_two_words_or_a_function(value: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"on_corrupt=.* must be 'raise', 'skip' or a function"):
+        ConsumerConfig.from_options({"on_corrupt": value})
+    assert ConsumerConfig.from_options({"on_corrupt": "skip"}).corrupt_handler is not None
+    assert ConsumerConfig.from_options({"on_corrupt": print}).corrupt_handler is print
+    assert ConsumerConfig.from_options({}).corrupt_handler is None

@@ -27,6 +27,7 @@ def _no_thread_left() -> Iterator[None]:
     kinds = (
         "fetcher",
         "leader-lookup",
+        "start-lookup",
         "group",
         "rebalance",
         "topics",

@@ -9,7 +9,7 @@ from typing import Any, Self
 from pyklient.broker import Broker
 from pyklient.config import ClientConfig
 from pyklient.consumer.group_coordinator_client import GroupCoordinatorClient
-from pyklient.consumer.offsets.kafka_offset_store import fetch_offsets
+from pyklient.consumer.offsets.kafka_offset_storage import fetch_offsets
 from pyklient.kernel import encode_batch
 from pyklient.net.dialogue import CONTROLLER, Ask, Dialogue, Refresh
 from pyklient.net.lookups.find_coordinator import find_coordinator
@@ -21,12 +21,13 @@ from pyklient.protocol.messages import (
     LeaveGroupRequest,
     ProduceRequest,
 )
-from pyklient.protocol.records import NewRecord
+from pyklient.protocol.records import NewRecord, iter_batches
+from pyklient.protocol.records.layout import LEADER_EPOCH_AT
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["Feed", "wait_for"]
 
-_PATIENCE = 10.0
+_PATIENCE = 30.0
 _numbers = itertools.count(1)
 
 
@@ -97,6 +98,20 @@ class Feed:
         response = self._client.play(_produce(topic, partition, request), _PATIENCE)
         (answer,) = response.responses[0].partition_responses
         assert answer.error_code == 0
+
+    def set_leader_epochs(self, topic: str, epochs: Sequence[int]) -> None:
+        """Write the leader epochs of the batches of partition 0 into its segment file. No checksum covers
+        them."""
+        for batch, epoch in enumerate(epochs):
+            self.overwrite(topic, batch, LEADER_EPOCH_AT, epoch.to_bytes(4, "big"))
+
+    def overwrite(self, topic: str, batch: int, at: int, data: bytes) -> None:
+        """Write *data* over byte *at* of batch number *batch* in the segment file of partition 0."""
+        path = self._broker.data_dir / f"{topic}-0" / f"{0:020}.log"
+        start = sum(each.size for each in [*iter_batches(path.read_bytes())][:batch])
+        with path.open("r+b") as file:
+            file.seek(start + at)
+            file.write(data)
 
     def members(self, group: str) -> list[str]:
         """The ids of the members of *group*."""

@@ -2,12 +2,14 @@
 broker."""
 
 import time
+from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
 import pytest
 
 from pyklient.consumer.bounded_read import read
+from pyklient.consumer.consumer_connector import ConsumerConnector
 from pyklient.errors import (
     CommitError,
     ConfigurationError,
@@ -15,15 +17,28 @@ from pyklient.errors import (
     MessageTooLargeError,
     PartitionNotAssignedError,
 )
-from pyklient.kernel import encode_batch
+from pyklient.kernel import Message, encode_batch
 from pyklient.protocol.records import Compression, NewRecord
 from pyklient.topic_partition import TopicPartition
 from tests.consumer.feed import Feed, wait_for
-from tests.consumer.stream.bench import until_raised, values
-from tests.consumer.test_consumer_connector import connect
+from tests.consumer.stream.bench import values
+from tests.consumer.test_consumer_connector import connect as connect_impatiently
 from tests.consumer.test_stream_control import at_second
 
-SHORT: dict[str, Any] = {"consumer_timeout_ms": 300}
+
+def connect(feed: Feed, group: str | None = None, **options: Any) -> ConsumerConnector:
+    """Return a connector whose loops wait for long enough on a busy machine."""
+    return connect_impatiently(feed, group, consumer_timeout_ms=30_000, **options)
+
+
+def up_to(last: str, stream: Iterable[Message]) -> list[Message]:
+    """Return the messages that *stream* hands out, up to the one with the value *last*."""
+    found: list[Message] = []
+    for message in stream:
+        found.append(message)
+        if message.value == last.encode():
+            break
+    return found
 
 
 @pytest.fixture
@@ -44,9 +59,12 @@ def test_exactly_the_partitions_that_were_chosen_are_read(feed: Feed, topic: str
         "partitions": {TopicPartition(topic, 0), TopicPartition(topic, 2)},
         "tuples": [(topic, 0), (topic, 2)],
     }[form]
-    with connect(feed, **SHORT) as connector:
+    with connect(feed) as connector:
         stream = connector.assign(chosen)
-        assert sorted(values(until_raised(stream))) == ["00", "01", "02", "03", "20", "21", "22", "23"]
+        for partition in (1, 0):
+            feed.send(topic, ["last"], partition)
+        found = values(list(islice(stream, 9)))
+        assert sorted(found) == ["00", "01", "02", "03", "20", "21", "22", "23", "last"]
         with pytest.raises(PartitionNotAssignedError):
             stream.seek(TopicPartition(topic, 1), 0)
         with pytest.raises(ConfigurationError, match="set group_id"):
@@ -72,28 +90,29 @@ def test_reading_begins_at_an_offset_an_end_or_a_time(
 ) -> None:
     first = TopicPartition(topic, 0)
     begin = {first: 2} if start == "mapping" else start
-    with connect(feed, **SHORT) as connector:
+    with connect(feed) as connector:
         if call == "assign":
             stream = connector.assign([first], begin)
         elif call == "stream":
             stream = connector.stream(topic, start=begin)
         else:
             stream = connector.create_message_streams({topic: 1}, start=begin)[topic][0]
-        assert [each.value.decode() for each in until_raised(stream) if each.partition == 0] == found
+        assert stream.position(first) == 4 - len(found)
         feed.send(topic, ["04"], 0)
-        assert [each.value.decode() for each in until_raised(stream)] == ["04"]
+        read = [each for each in up_to("04", stream) if each.partition == 0]
+        assert values(read) == [*found, "04"]
 
 
 def test_a_group_begins_at_the_start_only_where_nothing_is_committed(feed: Feed, topic: str) -> None:
     group = feed.name()
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
-    with connect(feed, group, **SHORT) as connector:
+    with connect(feed, group) as connector:
         stream = connector.stream(topic, start={first: 1, second: "end"})
         assert stream.position(first) == 1
         assert stream.position(second) == 4
         assert stream.position(TopicPartition(topic, 2)) == 0, "auto_offset_reset is earliest"
     assert feed.committed(group, topic, 3) == [1, 4, 0]
-    with connect(feed, group, **SHORT) as connector:
+    with connect(feed, group) as connector:
         stream = connector.stream(pattern=topic, start="end")
         assert stream.position(first) == 1
 
@@ -127,8 +146,24 @@ def test_a_group_that_has_members_takes_no_commits_of_others_and_says_so(feed: F
         member.stream(topic)
         stream = by_hand.assign({topic: [0]})
         next(iter(stream))
-        with pytest.raises(CommitError, match=r"uses assign.* is not one of them.*use another group_id"):
+        with pytest.raises(
+            CommitError, match=r"uses assign.* is not one of them.*use another group_id"
+        ) as no:
             stream.commit_offsets(timeout=5)
+        assert "must join again" not in str(no.value)
+
+
+def test_automatic_commits_beside_the_members_of_the_group_are_a_warning(
+    feed: Feed, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    group = feed.name()
+    with connect(feed, group) as member, connect(feed, group, auto_commit_interval_ms=50) as by_hand:
+        member.stream(topic)
+        stream = by_hand.assign({topic: [0]})
+        list(islice(stream, 2))
+        wait_for(lambda: "uses assign() is not one of them" in caplog.text, "the warning")
+    told = [each for each in caplog.records if "the next automatic commit tries again" in each.message]
+    assert [each.levelname for each in told] == ["WARNING"]
 
 
 def test_a_partition_that_does_not_exist_yet_is_read_from_its_beginning_when_it_does(
@@ -161,7 +196,8 @@ def test_wrong_arguments_are_errors_before_anything_is_read(feed: Feed, topic: s
             {TopicPartition(topic, 1): 0},
         ),
         (ConfigurationError, "has no time zone", {topic: [0]}, at_second(1).replace(tzinfo=None)),
-        (ConfigurationError, "'beginning', 'end'", {topic: [0]}, "earliest"),
+        (ConfigurationError, "'earliest'; write 'beginning'", {topic: [0]}, "earliest"),
+        (ConfigurationError, "'beginning', 'end'", {topic: [0]}, "first"),
     ]
     for kind, words, partitions, start in wrong:
         with connect(feed) as connector, pytest.raises(kind, match=words):
@@ -178,13 +214,13 @@ def test_a_duration_as_the_reset_leads_to_the_messages_that_are_at_most_this_old
     now = int(time.time() * 1000)
     feed.send(topic, ["old"], at=now - 2 * 3_600_000)
     feed.send(topic, ["new"], at=now - 1_000)
-    with connect(feed, auto_offset_reset=f"by_duration:{age}", **SHORT) as connector:
+    feed.send(topic, ["later"], at=now + 600_000)
+    with connect(feed, auto_offset_reset=f"by_duration:{age}") as connector:
         stream = connector.stream(topic)
-        assert values(until_raised(stream)) == found
+        assert values(up_to("later", stream)) == [*found, "later"]
         stream.seek(TopicPartition(topic, 0), 1000)
-        assert values(until_raised(stream)) == found, "as after an offset that the log does not have"
-        feed.send(topic, ["later"], at=now + 1_000)
-        assert values(list(islice(stream, 1))) == ["later"]
+        again = values(up_to("later", stream))
+        assert again == [*found, "later"], "as after an offset that the log does not have"
 
 
 def test_a_batch_that_decompresses_to_more_than_the_option_allows_is_an_error(feed: Feed) -> None:

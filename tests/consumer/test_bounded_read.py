@@ -88,9 +88,9 @@ def test_times_bound_a_read(feed: Feed) -> None:
     ("bound", "said"),
     [
         (datetime(2026, 1, 1), "no time zone"),
-        (-1, "cannot be a bound"),
+        (-1, "start or end cannot be"),
         ("earliest", "omit start"),
-        (True, "cannot be a bound"),
+        (True, "start or end cannot be"),
     ],
 )
 def test_bounds_that_say_nothing_are_refused(feed: Feed, bound: Any, said: str) -> None:
@@ -136,7 +136,7 @@ def test_a_read_is_gone_through_once_and_says_so_afterwards(feed: Feed) -> None:
     left.close()
     for used, said in ((reading, "has come to its end"), (left, "has been closed")):
         for again in (used.__iter__, used.batches, used.arrow_batches, used.to_arrow):
-            with pytest.raises(ClosedError, match=f"this read {said}; call read\\(\\) again"):
+            with pytest.raises(ClosedError, match=f"this result of read\\(\\) {said}; call read\\(\\) again"):
                 again()
 
 
@@ -158,14 +158,14 @@ def test_a_broker_that_falls_silent_is_noticed(feed: Feed) -> None:
 
 def test_a_read_that_is_dropped_ends_its_threads(feed: Feed) -> None:
     topic = feed.topic(1, *"abc")
-    before = threading.active_count()
+    before = set(threading.enumerate())
     for _ in read(feed.bootstrap_servers, topic):
         break
     gc.collect()
-    for thread in threading.enumerate():
-        if thread.name.startswith("pyklient-f"):
-            thread.join(5)
-    assert threading.active_count() <= before
+    started = [each for each in set(threading.enumerate()) - before if each.name.startswith("pyklient")]
+    for thread in started:
+        thread.join(5)
+    assert not any(thread.is_alive() for thread in started)
 
 
 @pytest.mark.parametrize("loop", ["iter", "batches", "arrow_batches"])

@@ -13,6 +13,7 @@ from pyklient import ConsumerConnector, KafkaError, Message, Producer, read
 from pyklient.broker import Broker
 from pyklient.errors import ConfigurationError
 from pyklient.handlers import DeadLetterTopic, RetryTopic
+from pyklient.serialization import encode_json
 
 
 def new_name() -> str:
@@ -88,8 +89,29 @@ def test_wrong_arguments_are_noticed_before_a_message_fails(producer: Producer) 
         DeadLetterTopic(wrong, "dead")
     with pytest.raises(TypeError, match="producer takes a Producer, not 'localhost:9092'"):
         RetryTopic(wrong, "retry", delay=1, attempts=1, then=print)
-    with pytest.raises(TypeError, match="then must be a DeadLetterTopic or a function"):
+    with pytest.raises(TypeError, match="'then' must be a DeadLetterTopic or a function"):
         RetryTopic(producer, "retry", delay=1, attempts=1, then=wrong)
+
+
+@pytest.mark.parametrize("option", ["value_encoder", "key_encoder"])
+def test_a_producer_with_encoders_is_noticed_before_a_message_fails(option: str) -> None:
+    encoders: dict[str, Any] = {option: encode_json}
+    with (
+        Producer("localhost:1", **encoders) as encoding,
+        pytest.raises(ConfigurationError, match="pass a producer without encoders"),
+    ):
+        DeadLetterTopic(encoding, "dead")
+
+
+def test_a_coroutine_function_is_no_handler(producer: Producer) -> None:
+    async def handle_later(*_: object) -> None:
+        """A callback that a program passes by mistake."""
+
+    with pytest.raises(TypeError, match=r"^then is a coroutine function"):
+        RetryTopic(producer, "retry", delay=1, attempts=1, then=handle_later)
+    retry = RetryTopic(producer, "retry", delay=1, attempts=1, then=print)
+    with pytest.raises(TypeError, match=r"^handler is a coroutine function"):
+        retry.handler(handle_later)
 
 
 def test_messages_without_key_and_value_have_dead_letters_too(broker: Broker, producer: Producer) -> None:
@@ -218,5 +240,7 @@ def test_wrong_arguments_are_named(producer: Producer) -> None:
         DeadLetterTopic(producer, "orders dead")
     with pytest.raises(ConfigurationError, match="attempts"):
         RetryTopic(producer, "retries", delay=1, attempts=0, then=print)
+    with pytest.raises(ConfigurationError, match="delay=-1 is negative"):
+        RetryTopic(producer, "retries", delay=-1, attempts=1, then=print)
     with pytest.raises(TypeError, match="delay takes a number of seconds"):
         RetryTopic(producer, "retries", delay="1", attempts=1, then=print)  # type: ignore[arg-type]  # the mistake that this test makes

@@ -1,6 +1,7 @@
 """RetryingHandler: how often it calls the handler, how long it pauses, and what it raises in the end."""
 
 import pickle
+from functools import partial
 from typing import Any
 
 import pytest
@@ -31,6 +32,23 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     found: list[float] = []
     monkeypatch.setattr("pyklient.handlers.retrying_handler.time.sleep", found.append)
     return found
+
+
+async def handle_later(*_: object) -> None:
+    """A coroutine function, which a program passes by mistake."""
+
+
+@pytest.mark.parametrize("handler", [handle_later, partial(handle_later, 7)])
+def test_a_coroutine_function_is_an_error_because_nobody_would_await_it(handler: Any) -> None:
+    with pytest.raises(TypeError, match=r"^handler is a coroutine function .* such as one that calls async"):
+        RetryingHandler(handler)
+
+
+@pytest.mark.parametrize("name", ["backoff", "backoff_max"])
+def test_a_negative_pause_is_an_error(name: str) -> None:
+    options: dict[str, Any] = {name: -1}
+    with pytest.raises(ConfigurationError, match=f"^{name}=-1 is negative; give a pause in seconds"):
+        RetryingHandler(print, **options)
 
 
 def test_a_handler_is_called_again_until_it_succeeds(pauses: list[float]) -> None:

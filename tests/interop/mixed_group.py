@@ -75,6 +75,9 @@ class MixedGroup:
         self.members: list[_Running] = []
         self._gone: list[_Running] = []
         self.repeatable: dict[int, set[int]] = {number: set() for number in range(partitions)}
+        self._scalas: dict[int, int] = {}
+        """The committed offset of each partition that a member of Scala's read when the present rebalance
+        began."""
         self._registry = KazooClient(zookeeper)
         self._stack = contextlib.ExitStack()
         self._names = itertools.count(1)
@@ -171,6 +174,9 @@ class MixedGroup:
             wait_until(settled, 30, "partitions owned as they should be")
         except TimeoutError as error:
             raise TimeoutError(f"{error}\nexpected {expected}\nfound    {self._owners()}") from None
+        for number, committed in self._scalas.items():
+            self.repeatable[number].update(range(committed, self._produced))
+        self._scalas.clear()
 
     def _compare_nodes(self) -> None:
         """Compare the nodes of the group with those that Scala's consumer writes. Raises NoNodeError if a
@@ -263,13 +269,13 @@ class MixedGroup:
         return [where for each in (*self.members, *self._gone) for where in list(each.program.messages)]
 
     def _note_scalas(self) -> None:
-        """Note what Scala's members may hand out twice in the rebalance that comes next: what they have not
-        committed now, and what they hand out until then."""
+        """Note where the records begin that Scala's members may hand out twice in the rebalance that comes
+        next: what they have not committed now, and what they hand out until the rebalance is over."""
         committed = self._committed()
         for number, thread in self._owners().items():
             scala = [each for each in self.members if each.kind == "scala"]
             if thread.rpartition("-")[0] in {f"{self._group}_{each.name}" for each in scala}:
-                self.repeatable[number].update(range(committed.get(number, 0), self._produced + 200))
+                self._scalas.setdefault(number, committed.get(number, 0))
 
     def _note(self, killed: _Running) -> None:
         """Note what *killed* had handed out and not committed."""

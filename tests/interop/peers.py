@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 import confluent_kafka
 
-__all__ = ["PEERS", "Peer", "Record"]
+__all__ = ["PEERS", "SESSION_MS", "Peer", "Record"]
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python's, for how it reads its own files
@@ -29,6 +29,8 @@ with warnings.catch_warnings():
     }
 
 _PATIENCE = 30.0
+SESSION_MS = 30_000
+"""The session time-out of members. On a busy machine, a member may send no heartbeat for some seconds."""
 _silent = logging.getLogger("tests.interop")
 _silent.addHandler(logging.NullHandler())
 _silent.propagate = False
@@ -118,7 +120,7 @@ class Confluent:
             "client.id": client_id,
             "auto.offset.reset": "earliest",
             "partition.assignment.strategy": assignor,
-            "session.timeout.ms": 6_000,
+            "session.timeout.ms": SESSION_MS,
             "heartbeat.interval.ms": 300,
             "fetch.wait.max.ms": 100,
         }
@@ -196,7 +198,7 @@ class KafkaPython:
             client_id=client_id,
             auto_offset_reset="earliest",
             partition_assignment_strategy=[_ASSIGNORS[assignor]],
-            session_timeout_ms=6_000,
+            session_timeout_ms=SESSION_MS,
             heartbeat_interval_ms=300,
         )
         # A member that leads its group before it has the topic's metadata assigns no partitions, and may not

@@ -1,12 +1,13 @@
 """Groups of pyklient and of another client, with each assignor that both have."""
 
 import contextlib
+from functools import partial
 
 import pytest
 
 from pyklient import Admin, Subscriber
-from pyklient.consumer.group.assignors.offered_assignors import ASSIGNORS
-from tests.interop.peers import PEERS, Peer
+from pyklient.consumer.group.assignors.assignors_by_name import ASSIGNORS
+from tests.interop.peers import PEERS, SESSION_MS, Peer
 from tests.interop.test_groups import Polling, produce
 from tests.servers.fixtures import NewName, NewTopic
 from tests.servers.java_consumer import JavaConsumer
@@ -30,6 +31,9 @@ _CASES = [
 ]
 """The other client (None stands for Java's), and the assignor."""
 _PARTITIONS = 7
+_PATIENCE = 90.0
+_POLL = 0.5
+"""The seconds between two looks at the group. Each look takes the interpreter from kafka-python's thread."""
 
 
 def _expected(bootstrap: str, group: str, topic: str, assignor: str) -> dict[str, set[int]]:
@@ -46,6 +50,7 @@ def test_a_mixed_group_assigns_as_java_does_and_reads_each_record_once(
     bootstrap: str, new_topic: NewTopic, new_name: NewName, peer: Peer | None, assignor: str
 ) -> None:
     topic, group = new_topic(partitions=_PARTITIONS), new_name()
+    assigned = partial(wait_assigned, bootstrap, group, partitions=_PARTITIONS, timeout=_PATIENCE, poll=_POLL)
     # kafka-python puts a version in front of the user data of "sticky". Java does not, and so neither of the
     # two can read what members of the other client had.
     keeps = "sticky" in assignor and (peer is not _KAFKA_PYTHON or assignor == "cooperative-sticky")
@@ -53,7 +58,14 @@ def test_a_mixed_group_assigns_as_java_does_and_reads_each_record_once(
         members: list[Member | Polling | JavaConsumer] = []
 
         def ours(name: str) -> Member:
-            member = Member(bootstrap, group, [topic], client_id=name, partition_assignment_strategy=assignor)
+            member = Member(
+                bootstrap,
+                group,
+                [topic],
+                client_id=name,
+                partition_assignment_strategy=assignor,
+                session_timeout_ms=SESSION_MS,
+            )
             members.append(stack.enter_context(member))
             return member
 
@@ -62,6 +74,7 @@ def test_a_mixed_group_assigns_as_java_does_and_reads_each_record_once(
             if peer is None:
                 java = f"org.apache.kafka.clients.consumer.{type(ASSIGNORS[assignor]).__name__}"
                 properties = {"client_id": name, "partition_assignment_strategy": java}
+                properties["session_timeout_ms"] = str(SESSION_MS)
                 member = JavaConsumer(bootstrap, group, topic, **properties)
             else:
                 member = Polling(peer, bootstrap, group, topic, name, assignor)
@@ -69,13 +82,13 @@ def test_a_mixed_group_assigns_as_java_does_and_reads_each_record_once(
             members.append(member)
 
         theirs("theirs")  # which is the leader at first
-        before = wait_assigned(bootstrap, group, members=1, partitions=_PARTITIONS)
+        before = assigned(members=1)
         leaving = ours("ours")
-        two = wait_assigned(bootstrap, group, members=2, partitions=_PARTITIONS)
+        two = assigned(members=2)
         produce(bootstrap, topic, _PARTITIONS, 0, 10)
-        wait_until(lambda: sum(len(each.messages) for each in members) >= 70, 30, "the first records")
+        wait_until(lambda: sum(len(each.messages) for each in members) >= 70, _PATIENCE, "the first records")
         ours("more")
-        three = wait_assigned(bootstrap, group, members=3, partitions=_PARTITIONS)
+        three = assigned(members=3)
         if "sticky" in assignor:
             assert sorted(map(len, two.values())) == [3, 4]
             assert sorted(map(len, three.values())) == [2, 2, 3]
@@ -83,13 +96,13 @@ def test_a_mixed_group_assigns_as_java_does_and_reads_each_record_once(
         else:
             assert three == _expected(bootstrap, group, topic, assignor)
         produce(bootstrap, topic, _PARTITIONS, 10, 20)
-        wait_until(lambda: sum(len(each.messages) for each in members) >= 140, 30, "the next records")
+        wait_until(lambda: sum(len(each.messages) for each in members) >= 140, _PATIENCE, "the next records")
         leaving.leave()
-        left = wait_assigned(bootstrap, group, members=2, partitions=_PARTITIONS)
+        left = assigned(members=2)
         if keeps:
             assert all(three[name] <= left[name] for name in left), "members keep what they had"
         assert before == {"theirs": set(range(_PARTITIONS))}
         produce(bootstrap, topic, _PARTITIONS, 20, 30)
-        wait_until(lambda: sum(len(each.messages) for each in members) >= 210, 30, "the last records")
+        wait_until(lambda: sum(len(each.messages) for each in members) >= 210, _PATIENCE, "the last records")
     found = sorted(where for member in members for where in member.messages)
     assert found == [(partition, offset) for partition in range(_PARTITIONS) for offset in range(30)]

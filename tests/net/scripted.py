@@ -20,6 +20,8 @@ from pyklient.protocol.messages import (
     REQUESTS,
     ApiVersionsRequest,
     ApiVersionsResponse,
+    ListGroupsRequest,
+    ListGroupsResponse,
     MetadataRequest,
     MetadataResponse,
 )
@@ -161,6 +163,9 @@ class RawServer:
 class ScriptedBroker(RawServer):
     """A broker of one node. ``requests`` are the messages that it received, except those about versions.
 
+    On a busy machine, the thread of a broker may answer ApiVersions only after a second. Then a client sends
+    ListGroups too, to find out if this is Kafka 0.9. So ListGroups counts as a request about versions.
+
     *versions* limits the versions that it says it supports: API key → (first, last). With *tls* it uses TLS.
     """
 
@@ -178,6 +183,7 @@ class ScriptedBroker(RawServer):
         self._handlers: dict[type[ApiMessage], Handler] = {
             ApiVersionsRequest: self._api_versions,
             MetadataRequest: lambda request: metadata_of([self]),
+            ListGroupsRequest: lambda request: ListGroupsResponse(),
         }
         self.requests: list[ApiMessage] = []
         self.received: list[ReceivedRequest] = []
@@ -223,7 +229,7 @@ class ScriptedBroker(RawServer):
         self.received.append(received)
         if received.message is None:
             return self._api_versions(None, error_code=35)
-        if not isinstance(received.message, ApiVersionsRequest):
+        if not isinstance(received.message, ApiVersionsRequest | ListGroupsRequest):
             self.requests.append(received.message)
         return self._handlers[type(received.message)](received.message)
 

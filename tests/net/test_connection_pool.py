@@ -223,9 +223,21 @@ def test_a_request_on_a_connection_that_is_replaced_fails_as_after_a_disconnecti
 def test_a_connection_idle_for_too_long_is_replaced(broker: ScriptedBroker) -> None:
     pool = pool_for(broker, connections_max_idle_ms=30)
     first = pool.get(endpoint_of(broker), Purpose.OTHER, 2)
+    first.ask(HeartbeatRequest())
     deadline = time.monotonic() + 2
     while not first.expired and time.monotonic() < deadline:
         time.sleep(0.01)
+    assert pool.get(endpoint_of(broker), Purpose.OTHER, 2) is not first
+    pool.close()
+
+
+def test_a_new_connection_waits_for_its_first_request(broker: ScriptedBroker) -> None:
+    pool = pool_for(broker, connections_max_idle_ms=1)
+    first = pool.get(endpoint_of(broker), Purpose.OTHER, 2)
+    time.sleep(0.02)
+    assert pool.get(endpoint_of(broker), Purpose.OTHER, 2) is first
+    first.ask(HeartbeatRequest())
+    time.sleep(0.02)
     assert pool.get(endpoint_of(broker), Purpose.OTHER, 2) is not first
     pool.close()
 

@@ -206,7 +206,7 @@ def test_a_broker_that_is_too_old_is_said_to_be_so_when_time_is_up() -> None:
 
     with RawServer(hang_up) as old:
         client = NetworkClient(config_for(old))
-        with pytest.raises(UnsupportedVersionError, match=r"older than 0\.8\.2"):
+        with pytest.raises(UnsupportedVersionError, match=r"older than Kafka 0\.8\.2"):
             client.refresh_metadata((), 0.2)
         client.close()
 

@@ -4,6 +4,7 @@ away."""
 import re
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from queue import SimpleQueue
 from typing import Any
 
@@ -13,7 +14,7 @@ from pyklient.errors import KafkaTimeoutError, RegistryError
 from pyklient.net.dialogue import ANY, Ask
 from pyklient.net.network_client import NetworkClient, NobodyThereError
 from pyklient.net.zookeeper_discovery import RegisteredCluster, read_cluster
-from pyklient.protocol.messages import HeartbeatRequest, HeartbeatResponse, MetadataRequest
+from pyklient.protocol.messages import HeartbeatRequest, HeartbeatResponse, MetadataRequest, MetadataResponse
 from pyklient.registry.broker_nodes import BrokerEndpoint, BrokerNode, broker_content
 from pyklient.registry.cluster_nodes import cluster_id_content, controller_content
 from pyklient.registry.requests import Children, Node, Read, Together
@@ -107,7 +108,16 @@ def test_a_broker_that_comes_or_goes_is_noticed_and_the_rest_of_the_cluster_is_k
 
 @pytest.mark.java
 def test_no_broker_or_only_unusable_ones_is_an_error_that_says_so(chroot: Chroot) -> None:
-    client = NetworkClient(chroot.config())
+    with closing(NetworkClient(chroot.config())) as client:
+        check_that_unusable_brokers_are_told(chroot, client)
+    with (
+        closing(NetworkClient(config_for(zookeeper=f"{chroot.hosts}{chroot.path}/x"))) as missing,
+        pytest.raises(RegistryError, match="which the address names as the chroot"),
+    ):
+        missing.refresh_metadata((), 10)
+
+
+def check_that_unusable_brokers_are_told(chroot: Chroot, client: NetworkClient) -> None:
     expected = rf"no broker is registered in ZooKeeper at \S+ below {chroot.path}/brokers/ids; check that the"
     with pytest.raises(KafkaTimeoutError, match=expected):
         client.refresh_metadata((), 0.5)
@@ -118,11 +128,26 @@ def test_no_broker_or_only_unusable_ones_is_an_error_that_says_so(chroot: Chroot
         broker.on(MetadataRequest, lambda _: metadata_of([]))
         chroot.add(broker)
         assert set(client.refresh_metadata((), 10).nodes) == {7}
-    client.close()
-    missing = NetworkClient(config_for(zookeeper=f"{chroot.hosts}{chroot.path}/x"))
-    with pytest.raises(RegistryError, match="which the address names as the chroot"):
-        missing.refresh_metadata((), 10)
-    missing.close()
+
+
+@pytest.mark.java
+def test_a_broker_that_names_no_broker_is_completed_although_another_one_comes(chroot: Chroot) -> None:
+    changes: SimpleQueue[None] = SimpleQueue()
+    with (
+        ScriptedBroker(node_id=7) as first,
+        ScriptedBroker(node_id=8) as second,
+        closing(NetworkClient(chroot.config())) as client,
+    ):
+        client.on_cluster_change(lambda: changes.put(None))
+
+        def register_the_second(_request: MetadataRequest) -> MetadataResponse:
+            chroot.add(second)
+            changes.get(timeout=10)
+            return metadata_of([])
+
+        first.on(MetadataRequest, register_the_second)
+        chroot.add(first)
+        assert set(client.refresh_metadata((), 10).nodes) == {7}
 
 
 @pytest.mark.java

@@ -21,7 +21,7 @@ def test_values_come_back_as_ranges_of_offsets(broker: ProduceBroker) -> None:
         ranges = bulk.result(20)
         assert bulk.count == 10_000
         assert bulk.done()
-        assert "10000 records, done" in repr(bulk)
+        assert "10,000 records, done" in repr(bulk)
     assert {at.topic for at in ranges} == {TOPIC}
     for at, runs in ranges.items():
         assert runs == [range(len(broker.stored[at.partition]))]

@@ -66,7 +66,8 @@ def test_the_group_is_coordinated_by_zookeeper_with_the_defaults_of_the_profile(
 def test_row_25_earliest_is_an_error_in_the_profile_0_8() -> None:
     for profile in ("0.8", "0.10"):
         with pytest.raises(
-            ConfigurationError, match=r"auto.offset.reset='earliest' is not one of 'smallest'"
+            ConfigurationError,
+            match=r"auto.offset.reset='earliest' is not one of .*'largest'; did you mean 'smallest'\?",
         ):
             options(profile, auto_offset_reset="earliest")
         assert options(profile, auto_offset_reset="smallest")["auto_offset_reset"] == "earliest"
@@ -75,6 +76,16 @@ def test_row_25_earliest_is_an_error_in_the_profile_0_8() -> None:
 def test_in_0_7_another_reset_than_smallest_and_largest_lets_the_loop_get_the_error() -> None:
     found = [options("0.7", autooffset_reset=value) for value in ("smallest", "largest", "earliest")]
     assert [each["auto_offset_reset"] for each in found] == ["earliest", "latest", "none"]
+
+
+def test_in_0_7_another_reset_is_named_in_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "pyklient"):
+        options("0.7", autooffset_reset="first")
+        options("0.7", autooffset_reset="largest")
+    assert [each.getMessage() for each in caplog.records] == [
+        "autooffset.reset='first' is neither 'smallest' nor 'largest', so a loop raises an error when no "
+        "offset is committed, or when the committed offset does not exist"
+    ]
 
 
 def test_only_0_7_hands_out_compressed_batches_as_they_are() -> None:
@@ -141,6 +152,16 @@ def test_the_spellings_of_another_version_are_accepted(profile: str, other: str)
         ("0.8", "bootstrap.servers", "a:9092", "ZooKeeper knows the brokers"),
         ("0.7", "mirror.topics.whitelist", "a", "pass a Whitelist"),
         ("0.8", "shallowiterator.enable", "true", "choose the profile 0.7"),
+        ("0.8", "enable.auto.commit", "false", "set auto.commit.enable"),
+        ("0.10", "enable.auto.commit", "false", "set auto.commit.enable"),
+        ("0.7", "enable.auto.commit", "false", "set autocommit.enable"),
+        ("0.8", "fetch.max.bytes", "5", "set fetch.message.max.bytes, or choose the profile 0.10"),
+        ("0.7", "fetch.max.bytes", "5", "set fetch.size"),
+        *(
+            (profile, key, "x", f"{key} has no effect on ConsumerConnector: consumers with a profile use nei")
+            for profile in ("0.7", "0.8", "0.10")
+            for key in ("security.protocol", "ssl.key.password", "sasl.mechanism")
+        ),
     ],
 )
 def test_a_wrong_value_is_an_error_with_the_key(profile: str, key: str, value: str, words: str) -> None:
@@ -167,7 +188,9 @@ def test_properties_are_a_dictionary_whose_keys_are_texts() -> None:
 
 
 def test_an_unknown_profile_is_an_error() -> None:
-    with pytest.raises(ConfigurationError, match=r"profile='0.9' is not one of '0.7', '0.8', '0.10'"):
+    with pytest.raises(
+        ConfigurationError, match=r"profile='0.9' is unknown; choose one of '0.7', '0.8', '0.10'"
+    ):
         consumer_options({}, "0.9")
 
 

@@ -1,6 +1,8 @@
 """What classic producers are made from, in the profiles 0.7, 0.8 and 0.10."""
 
+import logging
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -95,6 +97,31 @@ def test_row_32_a_batch_above_the_queue_and_an_unknown_producer_type_are_errors(
             config(profile, {"producer.type": "both"})
 
 
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize(
+    "key", ["security.protocol", "ssl.truststore.location", "sasl.mechanism", "sasl.jaas.config"]
+)
+def test_a_producer_in_a_profile_never_connects_without_the_tls_that_a_property_asks_for(
+    profile: str, key: str
+) -> None:
+    with pytest.raises(ConfigurationError, match="the classic clients use neither TLS nor SASL; choose no"):
+        config(profile, {key: "secret"})
+
+
+@pytest.mark.parametrize("profile", ["0.8", "0.10"])
+def test_batch_size_is_a_number_of_messages_and_says_so(
+    profile: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, "pyklient"):
+        assert config(profile, {"batch.size": "8192"}).batch_num_messages == 8_192
+    assert [each.getMessage() for each in caplog.records] == [
+        "batch.size is read as another name of batch.num.messages: it is a number of messages, as in Kafka "
+        "0.7, and not of bytes, as in today's producer"
+    ]
+    with pytest.raises(ConfigurationError, match=r"^batch.size=16384 is larger than queue.buffering.max.mes"):
+        config(profile, {"batch.size": "16384"})
+
+
 def test_row_33_brokers_come_from_one_place_and_a_static_list_has_no_partitioner() -> None:
     static = {"broker.list": "0:one:9092, 3:[::1]:9093"}
     found = ClassicProducerConfig(**producer_properties(static, "0.7").options)
@@ -142,7 +169,9 @@ def test_classes_are_named_by_module_and_name_or_by_the_names_of_kafka() -> None
         ("no_such_module:Any", "the module 'no_such_module' cannot be imported"),
         ("pyklient:NoSuchClass", "the module 'pyklient' has no 'NoSuchClass'"),
         ("kafka.serializer.LongEncoder", "a class of Java, which pyklient does not have; write module:name"),
+        (".encoders:StringEncoder", "not the name of a class in Python; write module:name"),
         ("ByCountry", "not the name of a class in Python; write module:name"),
+        ("mine.Part", "not the name of a class in Python; write module:name, such as mine:Part"),
         (f"{__name__}:Fails", "could not be instantiated: OSError: no licence"),
         (f"{__name__}:ByCountry", "could not be instantiated: KeyError"),
     ],
@@ -152,6 +181,22 @@ def test_a_class_that_cannot_be_made_is_an_error_with_the_key_and_the_name(writt
         with pytest.raises(ConfigurationError, match=words) as caught:
             producer_properties(NEEDED["0.8"] | {key: written}, "0.8")
         assert str(caught.value).startswith(f"{key}={written!r}")
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [("raise ValueError('no licence')", "ValueError: no licence"), ("def", "SyntaxError: ")],
+)
+def test_a_module_that_fails_while_it_is_imported_is_an_error_with_the_key(
+    source: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "failing_encoders.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ConfigurationError, match=words) as caught:
+        producer_properties(NEEDED["0.8"] | {"serializer.class": "failing_encoders:Any"}, "0.8")
+    assert str(caught.value).startswith(
+        "serializer.class='failing_encoders:Any': the module 'failing_encoders'"
+    )
 
 
 @pytest.mark.parametrize(
@@ -165,6 +210,12 @@ def test_a_class_that_cannot_be_made_is_an_error_with_the_key_and_the_name(writt
         ("0.10", "zk.connect", "a:2181", "set metadata.broker.list"),
         ("0.7", "metadata.broker.list", "a:9092", "set broker.list=id:host:port"),
         ("0.7", "request.required.acks", "1", "the brokers of 0.7 confirm nothing"),
+        ("0.8", "acks", "all", "acks has no effect on Producer: set request.required.acks, where -1"),
+        ("0.8", "metadata.broker.list", "a:1,0:b:2", "'0:b:2' begins with the id .* since 0.8, write 'b:2'"),
+        ("0.7", "acks", "all", "the brokers of 0.7 confirm nothing"),
+        ("0.10", "retries", "5", "retries has no effect on Producer: set message.send.max.retries"),
+        ("0.7", "retries", "5", "retries has no effect on Producer: set num.retries"),
+        ("0.10", "enable.idempotence", "true", "may be stored twice; choose no profile"),
         ("0.7", "callback.handler.props", "a=1=2", "is not of the form name=value,name=value"),
     ],
 )

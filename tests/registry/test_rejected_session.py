@@ -46,7 +46,7 @@ def rejected_session() -> RejectedSession:
 def test_a_session_is_given_up_if_only_new_ones_are_accepted() -> None:
     rejected = rejected_session()
     with pytest.raises(
-        ConnectionError, match="the server accepts new sessions, but not the existing session"
+        ConnectionError, match="the ZooKeeper server accepts new sessions, but not the existing session"
     ):
         attempt(rejected, session(1000))
     assert attempt(rejected, b"")
@@ -61,7 +61,7 @@ def test_a_session_is_kept_while_no_server_accepts_a_new_one(answer: bytes) -> N
     rejected = rejected_session()
     for _ in range(3):
         with pytest.raises(
-            ConnectionError, match="the server accepts connections, but does not begin a session"
+            ConnectionError, match="the ZooKeeper server accepts connections, but does not begin a session"
         ):
             attempt(rejected, answer)
     assert not rejected.given_up

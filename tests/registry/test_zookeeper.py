@@ -350,7 +350,7 @@ def test_a_request_that_waits_ends_when_the_session_is_closed(zookeeper_kafka: Z
     session.close()
     raised.get(timeout=10)
     thread.join()
-    with pytest.raises(KafkaTimeoutError, match=r"dialogue with ZooKeeper at .* did not end within 0.1 s"):
+    with pytest.raises(KafkaTimeoutError, match=r"operation on ZooKeeper at .* did not end within 0.1 s"):
         ZooKeeper(ZooKeeperSettings(address="localhost")).play(pause(), 0.1)
 
 

@@ -15,7 +15,9 @@ from tests.servers.kafka import KraftCluster
 from tests.servers.kinds import KINDS
 from tests.servers.maven import FetchError
 from tests.servers.pool import SERVERS, ExternalKafka, Server, ServerPool
+from tests.servers.postgres import Postgres
 from tests.servers.programs import MissingProgramError
+from tests.servers.reaper import Reaper
 from tests.servers.reference import ReferenceBroker
 from tests.servers.secure import SecureBroker
 from tests.servers.topics import create_topic
@@ -73,6 +75,16 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
     yield
     if (pool := item.config.stash.get(SERVERS, None)) is not None:
         pool.after(item.nodeid)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """A PostgreSQL server of this process."""
+    reaper = Reaper()
+    server = Postgres(reaper)
+    yield server
+    server.close()
+    reaper.close()
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,9 @@ _PACKAGES = {
     "mvn": "Maven, which fetches Kafka's jars (Debian: apt-get install maven; macOS: brew install maven)",
     "jlink": "a JDK with jlink and jmods (Debian: apt-get install default-jdk-headless)",
     "busybox": "busybox (Debian: apt-get install busybox-static)",
+    "initdb": "PostgreSQL's server (Debian: apt-get install postgresql; macOS: brew install postgresql)",
+    "postgres": "PostgreSQL's server (Debian: apt-get install postgresql; macOS: brew install postgresql)",
+    "setpriv": "util-linux (Debian: apt-get install util-linux)",
     "docker": "Docker's client (Debian: apt-get install docker.io; macOS: Docker Desktop)",
 }
 

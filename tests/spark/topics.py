@@ -5,9 +5,11 @@ from typing import Any
 
 from confluent_kafka import Producer, TopicPartition
 
+from pyklient import Admin
+from tests.servers.process import wait_until
 from tests.servers.topics import admin, await_transaction_ends
 
-__all__ = ["delete_before", "fill", "number_records", "transaction"]
+__all__ = ["delete_before", "delete_topic", "fill", "number_records", "transaction"]
 
 _PATIENCE = 30.0
 
@@ -53,6 +55,14 @@ def transaction(
     producer.flush(_PATIENCE)
     end(producer)
     await_transaction_ends(bootstrap, topic)
+
+
+def delete_topic(bootstrap: str, topic: str) -> None:
+    """Delete *topic*, and wait until the broker no longer names it. A broker may answer before it has done
+    what the controller decided."""
+    with Admin(bootstrap) as client:
+        client.delete_topic(topic)
+        wait_until(lambda: topic not in client.topics(), _PATIENCE, f"{topic} deleted")
 
 
 def delete_before(bootstrap: str, topic: str, offset: int, partition: int = 0) -> None:

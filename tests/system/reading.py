@@ -34,7 +34,7 @@ def read_group(bootstrap: str, group: str, topic: str, count: int, **options: An
 
 
 def wait_assigned(
-    bootstrap: str, group: str, members: int, partitions: int, timeout: float = 30
+    bootstrap: str, group: str, members: int, partitions: int, timeout: float = 30, poll: float = 0.1
 ) -> dict[str, set[int]]:
     """Client id → partitions, once *members* members of a stable group share *partitions* partitions."""
     found: dict[str, set[int]] = {}
@@ -45,5 +45,5 @@ def wait_assigned(
         shared = [number for numbers in found.values() for number in numbers]
         return len(found) == members and sorted(shared) == list(range(partitions))
 
-    wait_until(settled, timeout, f"{members} members share {partitions} partitions of {group}", poll=0.1)
+    wait_until(settled, timeout, f"{members} members share {partitions} partitions of {group}", poll)
     return found

@@ -81,7 +81,7 @@ def test_the_page_has_a_table_for_every_scenario_and_every_client() -> None:
         part = text.split(f"## {scenario.title}\n")[1].split("\n## ")[0]
         assert part.count("\n| ") == len(scenario.contenders) + 2
     assert "- a machine" in text
-    assert "- **client**: words" in text
+    assert "### client\n\nwords" in text
 
 
 def _job(task: str) -> Job:

@@ -13,20 +13,22 @@ __all__ = ["page", "scenario_table", "targets_table"]
 _HEAD = """\
 # Benchmarks
 
-`make bench` measures these figures and writes this page. It starts a Kafka broker and compares pyklient with
-other clients in several scenarios. It runs each scenario in rounds: in each round, each client runs once, one
-client after another.
+This page compares pyklient with other clients. `make bench` measures the figures and writes the page. It
+starts a Kafka broker and runs each scenario, such as "Produce, 100 B", in several rounds. In a round, each
+client runs once, one client after another.
 
-The speed of a client depends on the machine, so compare clients by their ratios. A ratio divides a figure of
-another client by the same figure of pyklient in the same round. A cell with a ratio shows the median of the
-rounds, and in brackets the smallest and the largest ratio. All other cells show the median of the rounds. The
-median of the ratios can therefore differ from the ratio of two medians.
+The speed of a client depends on the machine, so compare clients by their ratios. A ratio is a client's figure
+divided by pyklient's figure in the same round. A cell with a ratio shows the median of the rounds, and in
+brackets the smallest and the largest ratio. All other cells show the median of the rounds. The median of the
+ratios is not exactly the ratio of the medians.
+
+The tables of the scenarios have these columns:
 
 | column | meaning |
 | --- | --- |
-| records/s | Records per second. For a producer, the time begins when the first record is confirmed, and \
-ends when the last one is. For a consumer, the time begins with the first records and ends with the last \
-ones. |
+| records/s | Records per second. For a producer, the time is that from the confirmation of the first record \
+to the confirmation of the last one. For a consumer, it is the time from the first records that the program \
+gets to the last ones. |
 | MB/s | Megabytes of values per second, in the same time. |
 | CPU µs per record | The processor time of the client's process, with all its threads, from the creation of \
 the client to its end, divided by the number of records. |
@@ -35,22 +37,25 @@ the client to its end, divided by the number of records. |
 as pyklient in the first row of the table. |
 | time / pyklient | The ratio of the times per record. 2 means that the client took twice as long as \
 pyklient in the first row of the table. |
-| p50 ms, p99 ms, p99.9 ms | Latencies in milliseconds: half of the records, 99 % of them and 99.9 % of \
-them were confirmed within this time. The time begins when the program should have sent the record, even \
-if the client delayed the program. |
+| p50 ms, p99 ms, p99.9 ms | Latencies in milliseconds: 50 %, 99 % and 99.9 % of the records were confirmed \
+within this time. The time begins when the program is meant to send the record. If the program sends it \
+late, because the client has delayed the record before it, this delay counts too. |
 | p99 / pyklient | The ratio of "p99 ms". |
 
-Every producer waits until all in-sync replicas have stored a record (`acks=all`), and checks the
-confirmation of every record. Every consumer counts its records. After each run of a producer, the benchmark
-asks the broker how many records it has stored.
+Every producer has `acks=all`, and every program checks that each record was confirmed. After each run of a
+producer, the benchmark asks the broker how many records it has stored. Every consumer counts its records.
 
-The titles of the scenarios name the size of a record's value, such as 100 B (random bytes). A flight as
-JSON has about 300 bytes."""
+The name of a scenario contains the size of a record's value. 100 B and 1 KiB are random bytes. A flight as
+JSON has about 300 bytes.
+
+The figures on this page come from this machine:"""
 
 _TARGETS = """\
-A target is what pyklient is meant to reach. The column "measured" shows the ratio of the other client's
-figure to that of pyklient: a larger number is better for pyklient. A target is reached if the median of the
-ratios is at least the number in the target; "p99 no worse" means 1."""
+A target is what pyklient is meant to reach. "CPU 5 times less" is about the CPU time per record, "2 times
+faster" about the time per record, and "p99 no worse" about the latency. Values have 100 B if the scenario
+names no size. The column "measured" shows the other client's figure divided by pyklient's, so a larger number
+is better for pyklient. A target is reached if the median of these ratios is at least the number in the
+target, or at least 1 for "p99 no worse"."""
 
 
 _WORDS: dict[Figure, str] = {
@@ -86,7 +91,7 @@ def page(finished: Sequence[Results], facts: Iterable[str], setups: Iterable[tup
     ]
     for results in finished:
         parts += [f"## {results.scenario.title}", scenario_table(results)]
-    parts += ["## Settings of each client", "\n".join(f"- **{name}**: {text}" for name, text in setups)]
+    parts += ["## Settings of each client", "\n\n".join(f"### {name}\n\n{text}" for name, text in setups)]
     return "\n\n".join(parts) + "\n"
 
 

@@ -26,7 +26,7 @@ _POSITIONAL = frozenset({"bootstrap_servers"})
 _HEAD = '''\
 """The keyword arguments of the clients, for type checkers and editors.
 
-Written from ``pyklient/config/…_options.py`` by ``python -m tools.docs.option_types``; a test compares them.
+``python -m tools.docs.option_types`` generates this file from ``pyklient/config/…_options.py``.
 """
 
 import ssl
@@ -35,6 +35,8 @@ from typing import Literal, TypedDict
 
 from pyklient.assignor import Assignor
 from pyklient.config.producer_options import HasPartition
+from pyklient.corrupt_records import CorruptRecords
+from pyklient.offset_stores.offset_store import OffsetStore
 from pyklient.serialization import Encoder
 
 __all__ = ["AdminOptions", "ClientOptions", "ConsumerOptions", "ProducerOptions", "ReadOptions"]
@@ -44,7 +46,7 @@ __all__ = ["AdminOptions", "ClientOptions", "ConsumerOptions", "ProducerOptions"
 _BROKER_HEAD = '''\
 """The keyword arguments of Broker, for type checkers and editors.
 
-Written from ``pyklient/broker/config.py`` by ``python -m tools.docs.option_types``; a test compares them.
+``python -m tools.docs.option_types`` generates this file from ``pyklient/broker/config.py``.
 """
 
 from typing import TypedDict

@@ -3,6 +3,8 @@
 ``python -m tools.docs.properties`` writes the file; a test compares it.
 """
 
+import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,58 +21,86 @@ TARGET = ROOT / "docs" / "properties.md"
 _HEAD = """\
 # Properties of the classic clients
 
-Kafka's classic clients in Scala are made from properties. `from_properties` makes a client of pyklient from
-the same properties, in a dictionary. The *profile* is the version of Kafka whose names, defaults and rules
-apply: `"0.7"`, `"0.8"` or `"0.10"`. The profile does not change the format of messages or the versions of
-requests: as with every client of pyklient, these depend on the broker.
+Programs with Kafka's old Scala clients configure them by properties. This page is for people who replace such
+a client by pyklient's and want to keep the properties. The method `from_properties` makes a client of
+pyklient from them:
 
 ```text
 properties = {"zookeeper.connect": "localhost:2181", "group.id": "billing", "auto.offset.reset": "smallest"}
 connector = ConsumerConnector.from_properties(properties, profile="0.8")
 ```
 
-Without a profile, the properties are those of today's clients in Java, which
-[Configuration](configuration.md) lists.
+The *profile* is the version of Kafka whose names, defaults and rules apply: `"0.7"`, `"0.8"` or `"0.10"`. It
+has no effect on the requests that the client sends: the client and the broker agree on their versions.
 
-- A value is text, as in a file, or has the type that the text describes. As text, a boolean
-  must be `true` or `false`, in small letters.
-- The names that a property has in another version are accepted too. The tables list them in parentheses.
-- Some keys of other versions have been replaced by something else. Such a key is an error, which says what to
-  use instead.
-- An unknown key is ignored with a warning, which suggests a similar key. Keys that begin with `external`
-  belong to your own code, and cause no warning.
-- A class is written as `module:name`. If the constructor of the class needs an argument, it gets
-  the properties. The names `kafka.serializer.DefaultEncoder`, `kafka.serializer.StringEncoder`,
-  `kafka.producer.DefaultPartitioner` and `kafka.producer.ByteArrayPartitioner` stand for pyklient's
-  classes.
-- If two properties contradict each other, `ConfigurationError` is raised, which names both.
+Without a profile, the properties are those of today's Java clients, which are the
+[options of pyklient](configuration.md) with dots in their names. In the tables below, "choose no profile"
+means: call `from_properties` without a profile.
 
-Complete programs are [consumer_of_0_7.py](../examples/zookeeper/consumer_of_0_7.py),
-[consumer_of_0_8.py](../examples/zookeeper/consumer_of_0_8.py) and
-[consumer_of_0_10.py](../examples/zookeeper/consumer_of_0_10.py).
+**Values.** A value is a string, as in a file (`"5000"`, `"true"`), or a Python value (`5000`, `True`). If two
+values contradict each other, `from_properties` raises a `ConfigurationError`.
 
-The tests compare values, defaults and errors with Kafka's own classes of 0.8.2.2 and 0.10.2.2.
+**Names of other versions.** You can also use the name that a property has in another version. The tables
+list these names.
 
-This page is written from the tables in `pyklient/properties/` by `python -m tools.docs.properties`; a test
-compares the two.
+**Effects.** The tables name the option of pyklient's client that gets the value of a property. If no
+option gets the value, a remark says what the value does.
+
+**Unknown properties.** If a property does not belong to the version, and it would be dangerous to ignore it,
+`from_properties` raises a `ConfigurationError` that says what to use instead. The tables list these
+properties. Any other unknown property is ignored with a warning, unless its name begins with `external`: such
+names are free for your own code.
+
+**Classes.** Name a class as `module:name`. If its constructor requires an argument, it gets the dictionary of
+properties. Four names of Kafka's classes also work: `kafka.serializer.DefaultEncoder`,
+`kafka.serializer.StringEncoder`, `kafka.producer.DefaultPartitioner` and
+`kafka.producer.ByteArrayPartitioner`. The page [Classic
+clients](classic.md#your-own-partitioner-encoder-and-event-handler) shows how to write such classes.
+
+These programs are complete: [consumer_of_0_7.py](../examples/zookeeper/consumer_of_0_7.py),
+[consumer_of_0_8.py](../examples/zookeeper/consumer_of_0_8.py),
+[consumer_of_0_10.py](../examples/zookeeper/consumer_of_0_10.py),
+[classic_producer_0_7.py](../examples/classic_producer_0_7.py) and
+[classic_producer_0_8.py](../examples/classic_producer_0_8.py).
+
+`from_properties` does not read files. If your properties are in a file with lines `key=value`, read it into a
+dictionary first. This code does not support escapes, or lines that end with a backslash:
+
+```python
+from pathlib import Path
+
+Path("client.properties").write_text("# the cluster\\nmetadata.broker.list=localhost:9092\\n")
+
+lines = [line.strip() for line in Path("client.properties").read_text(encoding="utf-8").splitlines()]
+pairs = [line.partition("=") for line in lines if line and not line.startswith(("#", "!"))]
+properties = {key.strip(): value.strip() for key, _, value in pairs}
+assert properties == {"metadata.broker.list": "localhost:9092"}
+```
+
+Tests compare the values, the defaults and the errors with those of Kafka's own classes, in the versions
+0.8.2.2 and 0.10.2.2. The tables below are generated from the code.
 """
 
-_CLIENTS: Sequence[tuple[str, str, Mapping[ProfileName, Profile]]] = (
+_CLIENTS: Sequence[tuple[str, str, str, Mapping[ProfileName, Profile]]] = (
     (
         "ConsumerConnector",
-        'The column "sets" has the options of `ConsumerConnector`. ZooKeeper coordinates the group: the '
-        "option `coordination` is `zookeeper`.",
+        "`ConsumerConnector.from_properties` makes a `ConsumerConnector`. With a profile, ZooKeeper "
+        "coordinates its group: `coordination` is `zookeeper`.",
+        "option of `ConsumerConnector`",
         CONSUMER_PROFILES,
     ),
     (
         "Producer",
-        'The column "sets" has the fields of `ClassicProducerConfig`.',
+        "With a profile, `Producer.from_properties` makes a `ClassicProducer`. Without a profile, it makes a "
+        "`Producer`.",
+        "field of `ClassicProducerConfig`",
         PRODUCER_PROFILES,
     ),
     (
         "SimpleConsumer",
-        'The column "sets" has the arguments of `SimpleConsumer.connect`, which makes a consumer of one '
-        "broker.",
+        "With a profile, `SimpleConsumer.from_properties` makes a `BrokerConsumer`, which reads from one "
+        "broker, as `SimpleConsumer.connect` does. Without a profile, it makes a `SimpleConsumer`.",
+        "argument of `SimpleConsumer.connect`",
         SIMPLE_CONSUMER_PROFILES,
     ),
 )
@@ -79,41 +109,63 @@ _CLIENTS: Sequence[tuple[str, str, Mapping[ProfileName, Profile]]] = (
 def page() -> str:
     """Return the whole page."""
     parts = [_HEAD]
-    for client, introduction, profiles in _CLIENTS:
-        parts.append(f"## {client}\n\n{introduction}\n")
+    for client, introduction, target, profiles in _CLIENTS:
+        parts.append(f"## {client}\n\n{textwrap.fill(introduction, 120, break_on_hyphens=False)}\n")
         new = profiles["0.10"]
         first = {each.key for each in profiles["0.8"].properties}
         rows = [_row(each, "" if each.key in first else " (not in 0.8)") for each in new.properties]
+        old = [_row(each, "") for each in profiles["0.7"].properties]
         parts += [
-            _table(f"{client} in the profiles 0.8 and 0.10", rows),
-            _errors(new),
-            _table(f"{client} in the profile 0.7", [_row(each, "") for each in profiles["0.7"].properties]),
-            _errors(profiles["0.7"]),
+            _table(f"{client} in the profiles 0.8 and 0.10", target, rows),
+            _errors({"0.8": profiles["0.8"], "0.10": new}),
+            _table(f"{client} in the profile 0.7", target, old),
+            _errors({"0.7": profiles["0.7"]}),
         ]
     return "\n".join(parts)
 
 
-def _table(title: str, rows: Sequence[str]) -> str:
-    return f"### {title}\n\n| key | default | sets |\n| --- | --- | --- |\n" + "\n".join(rows) + "\n"
+def _table(title: str, target: str, rows: Sequence[str]) -> str:
+    head = (
+        f"| property | also accepted as | default | {target} | remarks |\n| --- | --- | --- | --- | --- |\n"
+    )
+    return f"### {title}\n\n{head}" + "\n".join(rows) + "\n"
 
 
-def _errors(profile: Profile) -> str:
-    rows = [f"| `{key}` | {instead} |" for key, instead in profile.without_effect.items()]
-    return "These keys are errors:\n\n| key | instead |\n| --- | --- |\n" + "\n".join(rows) + "\n"
+def _errors(profiles: Mapping[ProfileName, Profile]) -> str:
+    """Return the table of the properties that are errors in one of *profiles*. A property that is an error in
+    only some of them is followed by their names."""
+    keys: dict[str, list[str]] = {}
+    for key, instead in {k: v for each in profiles.values() for k, v in each.without_effect.items()}.items():
+        found = [name for name, each in profiles.items() if key in each.without_effect]
+        note = "" if len(found) == len(profiles) else f" (in {' and '.join(found)})"
+        keys.setdefault(instead, []).append(f"`{key}`{note}")
+    rows = [f"| {', '.join(each)} | {_sentence(instead)} |" for instead, each in keys.items()]
+    return (
+        "These properties raise a `ConfigurationError`:\n\n| property | what to do instead |\n| --- | --- |\n"
+        + "\n".join(rows)
+        + "\n"
+    )
+
+
+def _sentence(text: str) -> str:
+    """Return *text*, whose parts are separated by semicolons, as sentences. Put the names of properties into
+    backticks."""
+    marked = re.sub(r"\b[a-z]+(\.[a-z]+)+(=[^\s,;]+(,[^\s,;]+)*)?", r"`\g<0>`", text)
+    return " ".join(f"{part[0].upper()}{part[1:]}." for part in marked.split("; "))
 
 
 def _row(each: Property, note: str) -> str:
-    spellings = f" ({', '.join(f'`{spelling}`' for spelling in each.also)})" if each.also else ""
-    sets = [f"`{each.option}`"] if each.option is not None else []
-    sets += [each.effect] if each.effect else []
-    return f"| `{each.key}`{spellings}{note} | {_default(each)} | {': '.join(sets)} |"
+    spellings = ", ".join(f"`{spelling}`" for spelling in each.also)
+    option = "" if each.option is None else f"`{each.option}`"
+    return f"| `{each.key}`{note} | {spellings} | {_default(each)} | {option} | {each.effect} |"
 
 
 def _default(each: Property) -> str:
     if each.required:
         return "required"
     if each.default_from is not None:
-        return f"from `{each.default_from}`"
+        same = each.make_default(each.default_from) == each.default_from
+        return f"{'the value of' if same else 'depends on'} `{each.default_from}`"
     value: Any = each.default
     if value is None or value in ("", frozenset()):
         return "not set"

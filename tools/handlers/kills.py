@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from pyklient import Admin, Producer, TopicPartition
-from pyklient.topic_partition import OffsetAndMetadata
 from tools.handlers.journal import Journal, Where, remembered
 from tools.repository import ROOT
 
@@ -81,8 +80,8 @@ def kill_handlers(
         partition: 1 + max(offset for each, offset in keys if each == partition)
         for partition in range(_PARTITIONS)
     }
-    wanted = {TopicPartition(name, each): OffsetAndMetadata(end) for each, end in ends.items()}
-    if stored != wanted:
+    wanted = {TopicPartition(name, each): (end, "") for each, end in ends.items()}
+    if {each: (at.offset, at.metadata) for each, at in stored.items()} != wanted:
         problems.append(f"in the end {stored} is committed, and not {wanted}")
     say(
         f"{len(keys)} messages, {len(journal.repeated)} handled again, all of which were done in the last "

@@ -1,1 +1,2 @@
-"""The metadata that all nodes of a cluster share: nodes, topics, leaders, settings and producer ids."""
+"""The metadata that all nodes of a cluster share: the nodes, the topics with their settings and leaders, and
+the producer ids."""

@@ -1,10 +1,9 @@
-"""The metadata that all nodes of a cluster share: nodes, topics, leaders, coordinators and producer ids."""
+"""The metadata that all nodes of a cluster share: nodes, topics, leaders and producer ids."""
 
 from base64 import urlsafe_b64encode
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
-from zlib import crc32
 
 from pyklient.broker.cluster.producer_ids import ProducerIds
 from pyklient.broker.cluster.topics import Topics
@@ -28,15 +27,15 @@ class Endpoint(NamedTuple):
 
     @property
     def address(self) -> str:
-        """The address ``host:port`` of the node, as clients write it."""
+        """The address of the node in the form ``host:port``, as in a client's ``bootstrap_servers``."""
         return host_and_port(self.host, self.port)
 
 
 class ClusterMetadata:
-    """The metadata that all nodes of a cluster share, loaded from *data*, the data directory.
+    """The metadata that all nodes of a cluster share, loaded from the data directory *data*.
 
-    *config* has the default settings of topics. *cluster_id* is the id of a new cluster; by default it is
-    random. *nodes* must not be empty.
+    *config* has the default settings of topics. *nodes* are the cluster's nodes; there must be at least one.
+    *cluster_id* is used for a new cluster, and is random by default.
     """
 
     def __init__(
@@ -46,6 +45,7 @@ class ClusterMetadata:
         nodes: Sequence[Endpoint],
         cluster_id: str | None = None,
     ) -> None:
+        self.config = config
         self.nodes = {endpoint.node_id: endpoint for endpoint in sorted(nodes)}
         self._data = data
         saved = data.metadata
@@ -60,16 +60,8 @@ class ClusterMetadata:
 
     @property
     def controller(self) -> Endpoint:
-        """The node with the lowest id. Clients are told that it is the controller."""
+        """The node that responses to clients name as the controller: the node with the lowest id."""
         return next(iter(self.nodes.values()))
-
-    def group_coordinator(self, group_id: str) -> Endpoint:
-        """Return the node that coordinates the group *group_id*.
-
-        Groups are spread over the nodes by a hash of their ids.
-        """
-        nodes = list(self.nodes.values())
-        return nodes[crc32(group_id.encode()) % len(nodes)]
 
     def save(self) -> None:
         """Write the metadata to the data directory if it has changed since the last time."""

@@ -1,4 +1,4 @@
-"""Gives a producer id to each idempotent producer. No id is given twice, even after a restart of the
+"""Assigns a producer id to each idempotent producer. No id is assigned twice, even after a restart of the
 broker."""
 
 from typing import Final
@@ -9,10 +9,11 @@ _BLOCK: Final = 1_000
 
 
 class ProducerIds:
-    """Gives producer ids in ascending order.
+    """Assigns producer ids in ascending order.
 
-    Ids are reserved in blocks, as in Kafka, so that the file is not written for every new producer. All ids
-    below ``reserved`` are reserved. The caller saves ``reserved``, and passes it as *first* after a restart.
+    Ids are reserved in blocks, as in Kafka, so that the broker need not save its metadata for each new
+    producer. All ids below ``reserved`` may have been assigned. The caller saves ``reserved``, and passes it
+    as *first* after a restart.
     """
 
     def __init__(self, first: int) -> None:

@@ -26,7 +26,8 @@ class ConfigType(IntEnum):
 
 
 class ConfigSource(IntEnum):
-    """The place from which a setting has its value, as in CreateTopics and DescribeConfigs."""
+    """The origin of a setting's value in CreateTopics and DescribeConfigs responses: the topic itself, the
+    broker's options, or Kafka's default."""
 
     TOPIC = 1
     STATIC_BROKER = 4
@@ -34,9 +35,10 @@ class ConfigSource(IntEnum):
 
 
 class TopicConfigDef(NamedTuple):
-    """One setting of topics: its type, its default, and the range or the words that are allowed as its value.
+    """A setting that topics can have: its type, its default, and the numbers or words that are allowed as its
+    value.
 
-    ``sentence`` says what the setting does; it is empty for a setting that changes nothing in this broker.
+    ``sentence`` describes the effect of the setting. It is empty if the setting has no effect in this broker.
     """
 
     name: str
@@ -83,7 +85,6 @@ _WITHOUT_EFFECT = (
         "producer",
         words=("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
     ),
-    TopicConfigDef("cleanup.policy", ConfigType.LIST, "delete", words=("compact", "delete")),
     TopicConfigDef("delete.retention.ms", ConfigType.LONG, "86400000", 0, _INT64),
     TopicConfigDef("file.delete.delay.ms", ConfigType.LONG, "60000", 0, _INT64),
     TopicConfigDef("flush.messages", ConfigType.LONG, str(_INT64), 1, _INT64),
@@ -106,9 +107,9 @@ _WITHOUT_EFFECT = (
 def topic_config_defs(config: BrokerConfig) -> list[TopicConfigDef]:
     """Return all settings that a topic may have, with the defaults from *config*.
 
-    The broker applies the settings whose ``sentence`` says what they do. It accepts, stores and reports the
-    other settings too, so that programs that set them can run, but these have no effect: nothing is
-    compacted, recompressed or replicated.
+    The broker applies only the settings that have a ``sentence``. It accepts, stores and reports the others
+    too, so that programs that set them can run, but they have no effect: nothing is recompressed or
+    replicated.
     """
     return [
         TopicConfigDef(
@@ -165,6 +166,14 @@ def topic_config_defs(config: BrokerConfig) -> list[TopicConfigDef]:
             "CreateTime",
             words=("CreateTime", "LogAppendTime"),
             sentence="Whether records keep the producer's timestamp or get the time of the append.",
+        ),
+        TopicConfigDef(
+            "cleanup.policy",
+            ConfigType.LIST,
+            "delete",
+            words=("compact", "delete"),
+            sentence="Whether retention.ms and retention.bytes apply (delete) or not (compact alone). Only "
+            "`__consumer_offsets` is compacted.",
         ),
         *_WITHOUT_EFFECT,
     ]

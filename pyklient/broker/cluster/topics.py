@@ -1,6 +1,6 @@
 """The topics of a cluster: their names, ids, settings and partitions, and the rules for changing them.
 
-The records are not here: each node stores the logs of its own partitions (``log/``).
+The records are stored elsewhere: each node has the logs of its own partitions (``broker/log``).
 """
 
 import re
@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 from pyklient.broker.api_errors import ApiError
+from pyklient.broker.cluster.offsets_topic import OFFSETS_TOPIC
 from pyklient.broker.cluster.topic_configs import TopicConfigDef, topic_config_defs
 from pyklient.broker.config import BrokerConfig
+from pyklient.counted import counted
 from pyklient.error_codes import ErrorCode
 
 __all__ = ["Partition", "Topic", "Topics"]
@@ -41,6 +43,11 @@ class Topic:
     topic_id: bytes
     configs: dict[str, str]
     partitions: list[Partition]
+
+    @property
+    def is_internal(self) -> bool:
+        """True if brokers store their own state in the topic, so that clients may not write to it."""
+        return self.name == OFFSETS_TOPIC
 
 
 class Topics:
@@ -103,7 +110,8 @@ class Topics:
             )
 
     def prepare(self, name: str, partitions: int, configs: Mapping[str, str | None]) -> Topic:
-        """Return a new topic, without adding it to the cluster. Raises ApiError if it cannot be created."""
+        """Return a new topic. The caller adds it to the cluster with ``add``. Raises ApiError if the topic
+        cannot be created."""
         self.check_name(name)
         if name in self._by_name:
             raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name!r} already exists")
@@ -114,7 +122,8 @@ class Topics:
                 f"topic name {name!r} collides with {other!r}, because '.' and '_' count as the same "
                 "character",
             )
-        self._check_partitions(partitions)
+        if name != OFFSETS_TOPIC:
+            self._check_partitions(partitions)
         checked: dict[str, str] = {}
         for key, value in configs.items():
             definition = self._defs_by_name.get(key)
@@ -125,26 +134,29 @@ class Topics:
         return Topic(name, uuid4().bytes, checked, self._new_partitions(name, range(partitions)))
 
     def prepare_growth(self, name: str, total: int) -> tuple[Topic, list[Partition]]:
-        """Return the topic *name*, and the new partitions that it needs to have *total* partitions.
+        """Return the topic *name*, and the partitions that it needs in addition to have *total* partitions.
 
-        The topic is not changed. Raises ApiError if it cannot have that many partitions.
+        The caller adds these partitions with ``add_partitions``. Raises ApiError if the topic does not exist
+        or cannot have that many partitions.
         """
         topic = self._by_name.get(name)
         if topic is None:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not exist")
         count = len(topic.partitions)
         if total <= count:
-            partitions = "1 partition" if count == 1 else f"{count} partitions"
             raise ApiError(
                 ErrorCode.INVALID_PARTITIONS,
-                f"topic {name!r} already has {partitions}; ask for more than {count}, not for {total}",
+                f"topic {name!r} already has {counted(count, 'partition')}; ask for more than {count}, "
+                f"not for {total}",
             )
         self._check_partitions(total - count)
         return topic, self._new_partitions(name, range(count, total))
 
     def replica_ids(self, index: int) -> list[int]:
-        """Return the ids of the nodes that get a replica of a new partition: one node, which depends on
-        *index*."""
+        """Return the ids of the nodes that get a replica of the new partition *index* of a topic.
+
+        Each partition has one replica. The partitions of a topic are spread over all nodes in turn.
+        """
         return [self._node_ids[index % len(self._node_ids)]]
 
     def add(self, topic: Topic) -> None:
@@ -205,6 +217,9 @@ class Topics:
 
 
 def _metric_name(name: str) -> str:
-    """Return the topic's name in Kafka's metrics. A cluster cannot have two topics with the same name in
-    metrics."""
+    """Return the name under which Kafka's metrics show the topic *name*: each dot is replaced by an
+    underscore.
+
+    Two topics of a cluster may not have the same name in metrics.
+    """
     return name.replace(".", "_")

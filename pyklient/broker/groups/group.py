@@ -1,7 +1,7 @@
-"""A consumer group: its generation, its protocol, and its rebalances, as a state machine without I/O.
+"""A consumer group: its generation, its protocol and its rebalances, as a state machine without I/O.
 
-``states`` defines the states, and ``group_members`` keeps the members. If a response has to wait, the
-callback that sends it is stored with the member. A ``Timers`` object tells the time.
+``states`` defines the states, and ``group_members`` stores the members. If a member must wait for a response,
+the callback that sends the response is stored with the member. Time-outs are started on a ``Timers`` object.
 """
 
 import logging
@@ -14,6 +14,7 @@ from pyklient.broker.groups.group_members import GroupMembers
 from pyklient.broker.groups.member import JoinRequest, JoinResult, Member, SyncRequest, SyncResult
 from pyklient.broker.groups.states import TRANSITIONS, Event, GroupState
 from pyklient.broker.groups.timers import InitialDelay, MovableDeadline, PendingMembers, Timers
+from pyklient.counted import counted
 from pyklient.error_codes import ErrorCode
 
 __all__ = ["Group"]
@@ -52,11 +53,12 @@ class Group:
 
     @property
     def idle(self) -> bool:
-        """True if the group has no members, and no client has been given a member id to join with."""
+        """True if the group has no members, and no client to which the broker has sent a member id is still
+        expected to join."""
         return self.state is GroupState.EMPTY and not self._pending
 
     def join(self, request: JoinRequest, answer: Callable[[JoinResult], object]) -> None:
-        """Let a client join (again). Call *answer* with the response when all members have joined."""
+        """Add a client, or let a member join again. Call *answer* after all members have joined."""
         try:
             self.members.check_protocols(request, self.protocol_type)
             if request.member_id:
@@ -75,7 +77,7 @@ class Group:
         if len(self.members) + len(self._pending) >= self._max_size:
             raise ApiError(
                 ErrorCode.GROUP_MAX_SIZE_REACHED,
-                f"group {self.group_id!r} already has {self._max_size} members",
+                f"group {self.group_id!r} already has {counted(self._max_size, 'member')}",
             )
         if request.requires_known_member_id and request.instance_id is None:
             self._pending.add(member_id, request.session_timeout_ms)
@@ -198,7 +200,7 @@ class Group:
             member.reply_join(_join_result(self, member))
 
     def sync(self, request: SyncRequest, answer: Callable[[SyncResult], object]) -> None:
-        """Call *answer* with the member's assignment when the group's leader has sent the assignments."""
+        """Call *answer* with the member's assignment after the group's leader has sent all assignments."""
         try:
             member = self.verify(request.member_id, request.instance_id, request.generation)
             _check_protocol(self, request)
@@ -233,20 +235,18 @@ class Group:
             self._rebalance()
 
     def verify(self, member_id: str, instance_id: str | None, generation: int) -> Member:
-        """Return the member with *member_id*.
-
-        Raises ApiError if the group has no such member, or if *generation* is not the group's generation.
-        """
+        """Return the member with *member_id*. Raises ApiError if the group has no such member, or has another
+        generation than *generation*."""
         member = self.members.identify(member_id, instance_id)
         if generation != self.generation:
             raise ApiError(
                 ErrorCode.ILLEGAL_GENERATION,
-                f"the request names generation {generation}, but the group has generation {self.generation}",
+                f"the request has generation {generation}, but the group is at generation {self.generation}",
             )
         return member
 
     def heartbeat(self, member_id: str, instance_id: str | None, generation: int) -> None:
-        """Keep a session alive. Raises ApiError (REBALANCE_IN_PROGRESS) if the member must join again."""
+        """Restart a member's session time-out. Raises ApiError if the member must join again."""
         self.restart_session(self.verify(member_id, instance_id, generation))
         if self.state is GroupState.PREPARING:
             raise _rebalancing(self)
@@ -313,7 +313,7 @@ class Group:
             self.state = GroupState.STABLE
 
     def stop(self) -> None:
-        """Stop all timers of the group. Members that wait for a response do not get it any more."""
+        """Stop all timers of the group. Members that wait for a response will get none."""
         self._deadline.cancel()
         self._pending.clear()
         for member in self.members.values():
@@ -349,5 +349,5 @@ def _check_protocol(group: Group, request: SyncRequest) -> None:
     if any(given is not None and given != chosen for given, chosen in pairs):
         raise ApiError(
             ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
-            f"the request names another protocol than {group.protocol!r}, which the group has chosen",
+            f"the request has another protocol (or protocol type) than the group: {group.protocol!r}",
         )

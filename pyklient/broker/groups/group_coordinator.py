@@ -1,47 +1,114 @@
 """The group coordinator of a node: the groups that the node coordinates, and the offsets that they commit."""
 
-from base64 import b64decode, b64encode
-from collections.abc import Callable, Mapping
-from typing import Any
+import logging
+import time
+from collections.abc import Callable, Generator, Mapping
+from typing import Final
 
 from pyklient.broker.api_errors import ApiError
+from pyklient.broker.cluster.offsets_topic import OFFSETS_TOPIC, group_partition
+from pyklient.broker.cluster.topics import Topics
 from pyklient.broker.config import BrokerConfig
+from pyklient.broker.groups.committed_offset import NO_TIMESTAMP, CommittedOffset
 from pyklient.broker.groups.group import Group
 from pyklient.broker.groups.member import JoinRequest, JoinResult, Member, SyncRequest, SyncResult
-from pyklient.broker.groups.offsets_journal import CommittedOffset, OffsetsJournal
+from pyklient.broker.groups.offset_expiry import expired_offsets
+from pyklient.broker.groups.offsets_partition import OffsetsPartition
 from pyklient.broker.groups.states import GroupState
 from pyklient.broker.groups.timers import Timers
+from pyklient.broker.log.log_manager import LogManager
 from pyklient.error_codes import ErrorCode
+from pyklient.protocol.messages.offsets_topic import GroupMetadataValue
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["GroupCoordinator"]
 
-_MAX_IDLE_GROUPS = 10_000
+_logger = logging.getLogger("pyklient.broker")
+
+_MAX_IDLE_GROUPS: Final = 10_000
+_GROUPS_PER_STEP: Final = 100
 
 
 class GroupCoordinator:
-    """The groups that one node coordinates, by group id.
+    """The groups that one node coordinates: those that are stored in the partitions of ``__consumer_offsets``
+    that the node leads.
 
-    After a restart of the broker, a group has its members again if its generation was complete.
+    *topics* has the number of partitions, and *logs* has their logs. ``load`` restores the groups that they
+    store: the committed offsets, and the members and assignments of the last generation.
     """
 
-    def __init__(self, config: BrokerConfig, offsets: OffsetsJournal, timers: Timers) -> None:
-        self.offsets = offsets
+    def __init__(self, config: BrokerConfig, topics: Topics, logs: LogManager, timers: Timers) -> None:
         self._config = config
+        self._topics = topics
+        self._logs = logs
         self._timers = timers
         self._groups: dict[str, Group] = {}
-        for group_id in offsets.groups:
-            self._restore(group_id)
+        self._partitions: dict[int, OffsetsPartition] = {}
+        self._deleted_topics: set[str] = set()
+        """The topics that were deleted before all groups were loaded."""
+        self._restoring: OffsetsPartition | None = None
+        """The partition whose log has been read, but whose groups are not all in ``_groups`` yet."""
+        self._forget_idle_at = _MAX_IDLE_GROUPS
+        """The number of groups at which the next new group causes a search for idle groups."""
 
     @property
     def groups(self) -> list[Group]:
         return list(self._groups.values())
 
+    @property
+    def loading(self) -> bool:
+        """True until all groups are loaded."""
+        return not all(self._is_loaded(partition) for partition in self._open_partitions())
+
+    def check_loaded(self, group_id: str) -> None:
+        """Raise ApiError (COORDINATOR_LOAD_IN_PROGRESS) if the group *group_id* may not be loaded yet."""
+        if not self._is_loaded(self._partition(group_id)):
+            raise ApiError(
+                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"group {group_id!r} is still being loaded; ask again"
+            )
+
+    def load(self) -> Generator[None]:
+        """Restore all groups. This is a generator, so that the event loop can serve clients between two
+        steps.
+
+        If the log cannot be written, the groups are restored all the same, and the error is logged.
+        """
+        for partition in self._open_partitions():
+            if partition.loaded:
+                continue
+            yield from partition.load()
+            self._restoring = partition
+            self._delete_missing_topics(partition)
+            for count, group_id in enumerate(sorted(partition.groups), 1):
+                self._restore(group_id)
+                if not count % _GROUPS_PER_STEP:
+                    yield
+            self._restoring = None
+            yield from self._compact(partition)
+        self._deleted_topics.clear()
+
+    def _delete_missing_topics(self, partition: OffsetsPartition) -> None:
+        """Delete the committed offsets of topics that do not exist.
+
+        The offsets of a deleted topic are still stored if the broker was killed, or could not write the log,
+        before it had deleted them too.
+        """
+        missing = {topic for topic in partition.topics if self._topics.find(topic) is None}
+        try:
+            partition.delete_topics(missing | self._deleted_topics, _now_ms())
+        except OSError as error:
+            _logger.error(
+                "%s: the committed offsets of deleted topics could not be deleted: %s; "
+                "the next check of expired offsets tries again",
+                partition.name,
+                error,
+            )
+
     def find(self, group_id: str) -> Group | None:
         return self._groups.get(group_id)
 
     def join(self, group_id: str, request: JoinRequest, answer: Callable[[JoinResult], object]) -> None:
-        """Pass *request* to ``Group.join`` of the group *group_id*.
+        """Handle a JoinGroup request for the group *group_id*, and call *answer* with the response.
 
         If there is no such group, a request without a member id creates it.
         """
@@ -57,7 +124,7 @@ class GroupCoordinator:
             (group or self._create(group_id)).join(request, answer)
 
     def sync(self, group_id: str, request: SyncRequest, answer: Callable[[SyncResult], object]) -> None:
-        """Pass *request* to ``Group.sync`` of the group *group_id*."""
+        """Handle a SyncGroup request for the group *group_id*, and call *answer* with the response."""
         group = self._groups.get(group_id)
         if group is None:
             answer(SyncResult(ErrorCode.UNKNOWN_MEMBER_ID if group_id else ErrorCode.INVALID_GROUP_ID))
@@ -65,8 +132,8 @@ class GroupCoordinator:
             group.sync(request, answer)
 
     def group_of_member(self, group_id: str) -> Group:
-        """Return the group *group_id*, which a member's request names. Raises ApiError (UNKNOWN_MEMBER_ID) if
-        it does not exist."""
+        """Return the group *group_id*, to which a member has sent a request. Raises ApiError
+        (UNKNOWN_MEMBER_ID) if the group does not exist."""
         _check_group_id(group_id)
         group = self._groups.get(group_id)
         if group is None:
@@ -90,14 +157,65 @@ class GroupCoordinator:
         if group.state is GroupState.COMPLETING:
             raise ApiError(
                 ErrorCode.REBALANCE_IN_PROGRESS,
-                f"generation {generation} of group {group_id!r} has no assignments yet",
+                f"offsets cannot be committed yet, because generation {generation} of group {group_id!r} "
+                "has no assignments",
             )
         group.restart_session(member)
+
+    def committed(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
+        """Return all committed offsets of a group; empty if there are none."""
+        return self._partition(group_id).committed(group_id)
 
     def commit(self, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
         """Store the offsets that a group commits. The caller must call ``check_commit`` first."""
         if offsets:
-            self.offsets.commit(group_id, offsets)
+            self._partition(group_id).commit(group_id, offsets, _now_ms())
+
+    def delete_topic(self, topic: str) -> None:
+        """Delete the committed offsets of all groups for the deleted topic *topic*, so that a new topic of
+        the same name starts without any."""
+        for partition in self._open_partitions():
+            if partition.loaded:
+                partition.delete_topics({topic}, _now_ms())
+            else:
+                self._deleted_topics.add(topic)
+
+    def clean_up(self, now_ms: int) -> Generator[None]:
+        """Delete the offsets that have expired and those of missing topics, and groups that have neither
+        members nor offsets, and compact the logs.
+
+        This is a generator, so that the event loop can serve clients between two steps.
+        """
+        for count, group in enumerate(self.groups, 1):
+            if self._groups.get(group.group_id) is group:  # it may have been deleted since the last step
+                self._expire(group, now_ms)
+            if not count % _GROUPS_PER_STEP:
+                yield
+        for partition in self._open_partitions():
+            yield
+            self._delete_missing_topics(partition)
+            yield from self._compact(partition)
+
+    def _compact(self, partition: OffsetsPartition) -> Generator[None]:
+        try:
+            yield from partition.compact()
+        except OSError as error:
+            _logger.error(
+                "%s: the log could not be compacted: %s; it is tried again later", partition.name, error
+            )
+
+    def _expire(self, group: Group, now_ms: int) -> None:
+        partition = self._partition(group.group_id)
+        generation = partition.generation(group.group_id)
+        expired = expired_offsets(
+            group,
+            NO_TIMESTAMP if generation is None else generation.current_state_timestamp,
+            partition.committed(group.group_id),
+            self._config.offsets_retention_minutes * 60_000,
+            now_ms,
+        )
+        partition.delete_offsets(group.group_id, expired, now_ms)
+        self._forget_if_idle(group)
 
     def delete(self, group_id: str) -> None:
         """Delete a group and its committed offsets. Raises ApiError if the group has members or does not
@@ -108,16 +226,18 @@ class GroupCoordinator:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id!r} does not exist")
         group.delete()
         del self._groups[group_id]
-        self.offsets.delete_group(group_id)
+        self._partition(group_id).delete_group(group_id, _now_ms())
 
     def close(self) -> None:
         for group in self._groups.values():
             group.stop()
-        self.offsets.close()
 
     def _create(self, group_id: str) -> Group:
-        if len(self._groups) >= _MAX_IDLE_GROUPS:
+        if len(self._groups) >= self._forget_idle_at:
             self._forget_idle()
+        return self._add(group_id)
+
+    def _add(self, group_id: str) -> Group:
         group = self._groups[group_id] = Group(
             group_id,
             self._timers,
@@ -127,37 +247,76 @@ class GroupCoordinator:
         )
         return group
 
+    def _is_loaded(self, partition: OffsetsPartition) -> bool:
+        return partition.loaded and partition is not self._restoring
+
+    def _open_partitions(self) -> list[OffsetsPartition]:
+        """Return the partitions of ``__consumer_offsets`` that the node has. The list is empty as long as the
+        topic does not exist."""
+        topic = self._topics.find(OFFSETS_TOPIC)
+        indexes = range(0 if topic is None else len(topic.partitions))
+        return [found for index in indexes if (found := self._find_partition(index)) is not None]
+
+    def _find_partition(self, index: int) -> OffsetsPartition | None:
+        found = self._partitions.get(index)
+        log = self._logs.by_partition.get((OFFSETS_TOPIC, index))
+        if found is None and log is not None:
+            found = self._partitions[index] = OffsetsPartition(log)
+        return found
+
+    def _partition(self, group_id: str) -> OffsetsPartition:
+        """Return the partition that stores the group *group_id*. Raises ApiError (NOT_COORDINATOR) if this
+        node does not have the partition."""
+        topic = self._topics.find(OFFSETS_TOPIC)
+        if topic is not None:
+            found = self._find_partition(group_partition(group_id, len(topic.partitions)))
+            if found is not None:
+                return found
+        raise ApiError(ErrorCode.NOT_COORDINATOR, f"this node does not coordinate group {group_id!r}")
+
     def _forget_idle(self) -> None:
-        """Forget the groups that have neither members nor committed offsets, so that unused group ids do not
-        accumulate."""
+        """Delete the groups that have neither members nor committed offsets, so that unused groups do not
+        accumulate in memory.
+
+        The next search is due when the number of groups has doubled, so that the cost for each new group
+        stays the same, however many groups are in use.
+        """
         for group in self.groups:
-            if group.idle and not self.offsets.committed(group.group_id):
-                del self._groups[group.group_id]
-                if self.offsets.generation(group.group_id) is not None:
-                    self.offsets.delete_group(group.group_id)
+            self._forget_if_idle(group)
+        self._forget_idle_at = max(_MAX_IDLE_GROUPS, 2 * len(self._groups))
+
+    def _forget_if_idle(self, group: Group) -> None:
+        partition = self._partition(group.group_id)
+        if group.idle and not partition.committed(group.group_id):
+            del self._groups[group.group_id]
+            partition.delete_group(group.group_id, _now_ms())
 
     def _store_generation(self, group: Group) -> None:
-        self.offsets.store_generation(
-            group.group_id,
-            {
-                "generation": group.generation,
-                "protocol_type": group.protocol_type,
-                "protocol": group.protocol,
-                "leader": group.members.leader_id,
-                "members": [_saved(member) for member in group.members.values()],
-            },
-        )
+        now_ms = _now_ms()
+        partition = self._partition(group.group_id)
+        try:
+            partition.store_generation(group.group_id, _saved(group, now_ms), now_ms)
+        except OSError as error:
+            if group.members:
+                raise
+            _logger.warning(
+                "%s: group %s lost its last member, but the log could not be written: %s; "
+                "after a restart of the broker, the group has its former members until their sessions expire",
+                partition.name,
+                group.group_id,
+                error,
+            )
 
     def _restore(self, group_id: str) -> None:
-        group = self._create(group_id)
-        saved = self.offsets.generation(group_id)
+        group = self._add(group_id)
+        saved = self._partition(group_id).generation(group_id)
         if saved is not None:
             group.restore(
-                [_restored(member) for member in saved["members"]],
-                generation=saved["generation"],
-                protocol_type=saved["protocol_type"],
-                protocol=saved["protocol"],
-                leader_id=saved["leader"],
+                [_restored(member, saved.protocol or "") for member in saved.members],
+                generation=saved.generation,
+                protocol_type=saved.protocol_type or None,
+                protocol=saved.protocol,
+                leader_id=saved.leader,
             )
 
 
@@ -166,19 +325,41 @@ def _check_group_id(group_id: str) -> None:
         raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id in the request is empty")
 
 
-def _saved(member: Member) -> dict[str, Any]:
-    return {
-        "member_id": member.member_id,
-        "instance_id": member.instance_id,
-        "client_id": member.client_id,
-        "client_host": member.client_host,
-        "session_timeout_ms": member.session_timeout_ms,
-        "rebalance_timeout_ms": member.rebalance_timeout_ms,
-        "protocols": [[name, b64encode(metadata).decode()] for name, metadata in member.protocols],
-        "assignment": b64encode(member.assignment).decode(),
-    }
+def _saved(group: Group, now_ms: int) -> GroupMetadataValue:
+    return GroupMetadataValue(
+        protocol_type=group.protocol_type or "",
+        generation=group.generation,
+        protocol=group.protocol,
+        leader=group.members.leader_id,
+        current_state_timestamp=now_ms,
+        members=[
+            GroupMetadataValue.MemberMetadata(
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                rebalance_timeout=member.rebalance_timeout_ms,
+                session_timeout=member.session_timeout_ms,
+                subscription=member.metadata_for(group.protocol or ""),
+                assignment=member.assignment,
+            )
+            for member in group.members.values()
+        ],
+    )
 
 
-def _restored(saved: dict[str, Any]) -> Member:
-    protocols = [(name, b64decode(metadata)) for name, metadata in saved["protocols"]]
-    return Member(**saved | {"protocols": protocols, "assignment": b64decode(saved["assignment"])})
+def _restored(saved: GroupMetadataValue.MemberMetadata, protocol: str) -> Member:
+    return Member(
+        member_id=saved.member_id,
+        instance_id=saved.group_instance_id,
+        client_id=saved.client_id,
+        client_host=saved.client_host,
+        session_timeout_ms=saved.session_timeout,
+        rebalance_timeout_ms=saved.rebalance_timeout,
+        protocols=[(protocol, saved.subscription)],
+        assignment=saved.assignment,
+    )
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -36,9 +36,10 @@ class GroupMembers(Mapping[str, Member]):
         return None if member_id is None else self._by_id[member_id]
 
     def identify(self, member_id: str, instance_id: str | None) -> Member:
-        """Return the member to which *member_id* and *instance_id* of a request belong.
+        """Return the member that sent a request with *member_id* and *instance_id*.
 
-        Raises ApiError: UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID if a newer member has the same instance id.
+        Raises ApiError: UNKNOWN_MEMBER_ID if the group has no such member, or FENCED_INSTANCE_ID if a newer
+        member has the same instance id.
         """
         if instance_id is not None:
             current = self._static.get(instance_id)
@@ -81,8 +82,12 @@ class GroupMembers(Mapping[str, Member]):
             self.leader_id = new.member_id
 
     def check_protocols(self, request: JoinRequest, protocol_type: str | None) -> None:
-        """Raise ApiError (INCONSISTENT_GROUP_PROTOCOL) unless there is a protocol that *request* offers and
-        all members support."""
+        """Raise ApiError (INCONSISTENT_GROUP_PROTOCOL) if *request* does not offer a protocol that all other
+        members support.
+
+        *protocol_type* is the protocol type of the group; the request must have the same type if there are
+        other members.
+        """
         others = [member for member in self.values() if member.member_id != request.member_id]
         names = {name for name, _ in request.protocols}
         for member in others:
@@ -94,7 +99,8 @@ class GroupMembers(Mapping[str, Member]):
             )
 
     def select_protocol(self) -> str:
-        """Return the protocol that the group will use: all members support it, and most of them prefer it.
+        """Return the protocol that the group will use: of the protocols that all members support, the one
+        that most members prefer.
 
         If two protocols have equally many votes, the member that joined first decides.
         """
@@ -104,8 +110,8 @@ class GroupMembers(Mapping[str, Member]):
         return votes.most_common(1)[0][0]
 
     def subscriptions(self, protocol: str) -> tuple[tuple[str, str | None, bytes], ...]:
-        """Return (member id, instance id, metadata for *protocol*) of each member, as the leader gets
-        them."""
+        """Return (member id, instance id, metadata for *protocol*) of each member. The leader gets this list
+        to assign the partitions."""
         return tuple((m.member_id, m.instance_id, m.metadata_for(protocol)) for m in self.values())
 
     def longest_rebalance_timeout_ms(self) -> int:

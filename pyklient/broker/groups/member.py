@@ -1,4 +1,4 @@
-"""A member of a group: the facts from its requests, and the responses for which it waits."""
+"""A member of a group, and the requests and responses by which it joins the group and gets its assignment."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,8 +11,8 @@ __all__ = ["JoinRequest", "JoinResult", "Member", "SyncRequest", "SyncResult"]
 
 
 class JoinResult(NamedTuple):
-    """The response to a JoinGroup request. Only the leader gets ``members``: each member as (member id,
-    instance id, metadata)."""
+    """The response to a JoinGroup request. ``members`` has (member id, instance id, metadata) of each member
+    in the response to the leader, and is empty for other members."""
 
     error: ErrorCode
     member_id: str
@@ -25,8 +25,8 @@ class JoinResult(NamedTuple):
 
 
 class SyncRequest(NamedTuple):
-    """A SyncGroup request. Only the leader's request has ``assignments``: the assignment of each member, by
-    member id."""
+    """A SyncGroup request. In the request of the group's leader, ``assignments`` maps the id of each member
+    to its assignment. In the requests of other members, ``assignments`` is empty."""
 
     member_id: str
     instance_id: str | None
@@ -83,14 +83,14 @@ class Member:
             callback(result)
 
     def stop_session(self) -> None:
-        """Stop the timer that removes the member when its session times out."""
+        """Stop the timer of the member's session time-out."""
         if self.session is not None:
             self.session.cancel()
             self.session = None
 
 
 class JoinRequest(NamedTuple):
-    """A JoinGroup request, and the id of the client that sent it."""
+    """A JoinGroup request, and the client id and host of the client that sent it."""
 
     member_id: str
     instance_id: str | None

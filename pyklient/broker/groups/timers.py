@@ -1,5 +1,5 @@
-"""The timers of a group: its clock, the deadlines of a rebalance, and the time limit for unused member
-ids."""
+"""The timers of a group: the interface by which timers are started, the deadlines of a rebalance, and the
+time limit for unused member ids."""
 
 from collections.abc import Callable
 from functools import partial
@@ -15,7 +15,8 @@ class Timer(Protocol):
 
 
 class Timers(Protocol):
-    """The clock of a group: the broker's event loop, or a clock that a test controls."""
+    """The interface by which a group starts timers. The broker's event loop implements it, and so does a
+    clock that a test controls."""
 
     def call_later(self, delay: float, callback: Callable[[], object], /) -> Timer:
         """Call *callback* in *delay* seconds."""
@@ -44,7 +45,7 @@ class InitialDelay:
     """The time that an empty group waits for more members before its first generation
     (``group.initial.rebalance.delay.ms``).
 
-    It lasts *delay_ms* at first, and *delay_ms* longer whenever a member has joined during the wait.
+    The wait takes *delay_ms*. If new members have joined by then, it takes another *delay_ms*, and so on.
     """
 
     def __init__(self, delay_ms: int) -> None:
@@ -74,9 +75,11 @@ class InitialDelay:
 
 
 class PendingMembers:
-    """Member ids that clients were given, but have not joined with yet (KIP-394).
+    """Member ids that the broker has sent to clients, and with which the clients have not joined yet
+    (KIP-394).
 
-    An id is forgotten if its client does not join with it in time; ``on_expiry`` is then called.
+    An id is forgotten if its client does not join with it within the session time-out. ``on_expiry`` is then
+    called.
     """
 
     def __init__(self, timers: Timers, on_expiry: Callable[[], object]) -> None:
@@ -91,7 +94,8 @@ class PendingMembers:
         self._by_id[member_id] = self._timers.call_later(timeout_ms / 1000, partial(self._expire, member_id))
 
     def discard(self, member_id: str) -> bool:
-        """Forget *member_id*. Return False if no client was given this id, or if it was forgotten before."""
+        """Remove *member_id*, because the client has joined or left. Return False if the id is not
+        pending."""
         timer = self._by_id.pop(member_id, None)
         if timer is None:
             return False

@@ -1,6 +1,7 @@
 """The table of all APIs that the broker serves, with the handler of each.
 
-The response to an ApiVersions request is made from the table, so clients do not see an API that is not in it.
+The response to an ApiVersions request is made from the table: clients see the APIs in the table, and no
+others.
 """
 
 from collections.abc import Awaitable, Callable
@@ -58,8 +59,8 @@ Handler: TypeAlias = Callable[
 
 
 def api_versions(error_code: int = ErrorCode.NONE) -> ApiVersionsResponse:
-    """Return the response to ApiVersions: all requests in the table, with all versions that
-    ``protocol.messages`` knows."""
+    """Return the response to an ApiVersions request: each API in the table of handlers, with the versions
+    that the message classes support."""
     return ApiVersionsResponse(
         error_code=error_code,
         api_keys=[

@@ -70,7 +70,8 @@ class _Setting(NamedTuple):
 def describe_configs(
     node: NodeState, request: DescribeConfigsRequest, _: RequestContext
 ) -> DescribeConfigsResponse:
-    """Return the settings of topics or of this broker: those that the request names, or all of them."""
+    """Return the settings of each topic or broker that the request names: the settings that it asks for, or
+    all settings if it does not list any."""
     return DescribeConfigsResponse(
         results=[_describe(node, request, resource) for resource in request.resources]
     )

@@ -35,7 +35,8 @@ _stand_in = memoryview(
 
 @dataclass(slots=True)
 class _Result:
-    """The result of reading all partitions of a Fetch request once."""
+    """The partitions of a Fetch request after they have been read once: the parts of the response, and their
+    size."""
 
     partitions: list[tuple[RequestedPartition, PartitionData]] = field(default_factory=list)
     files: dict[int, FileSlice] = field(default_factory=dict)
@@ -47,10 +48,10 @@ class _Result:
 async def fetch(node: NodeState, request: FetchRequest, context: RequestContext) -> ResponseWithFiles:
     """Return records of each partition, from the requested offset on.
 
-    If the records have fewer than ``min_bytes`` bytes, wait up to ``max_wait_ms`` for more records, unless a
-    partition has an error. Before version 3 a batch that is larger than the limit is cut; from version 3 on
-    the first batch is returned whole. Before version 4 records are converted to the format that clients of
-    that version can read.
+    If there are fewer than ``min_bytes`` of records and no partition has an error, wait up to ``max_wait_ms``
+    for more. From version 3 of the request on, the first batch is returned whole even if it exceeds the size
+    limits; before version 3, only its beginning is returned. Before version 4, records are converted to the
+    old formats that such clients can read.
     """
     deadline = node.loop.time() + request.max_wait_ms / 1000
     try:
@@ -157,10 +158,11 @@ def _slice(
 
 
 def _converted(found: FileSlice, *, magic: int, offset: int) -> Buffer:
-    """Return the records of *found* in the old format *magic*, for clients that do not know format 2.
+    """Return the records of *found*, from *offset* on, in record format *magic* (0 or 1), for clients that do
+    not know format 2.
 
-    A batch that was cut is returned unchanged. Its length is at the same position in every format, so the
-    client can tell that the batch is too large for it.
+    If *found* is only the beginning of a batch, it is returned unchanged. The length of a batch is at the
+    same position in every format, so the client can tell that the batch is too large for it.
     """
     data = found.read()
     try:

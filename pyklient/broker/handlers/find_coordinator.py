@@ -14,7 +14,7 @@ _SEVERAL_KEYS = 4
 def find_coordinator(
     node: NodeState, request: FindCoordinatorRequest, context: RequestContext
 ) -> FindCoordinatorResponse:
-    """Return the group coordinator of one group, or from version 4 on of several groups.
+    """Return the node that coordinates a group. From version 4 on, a request can name several groups.
 
     For a transactional id, return an error, because this broker has no transactions.
     """
@@ -33,7 +33,7 @@ def find_coordinator(
 
 def _coordinator(node: NodeState, key: str, key_type: int) -> FindCoordinatorResponse.Coordinator:
     if key_type == _GROUP:
-        endpoint = node.cluster.group_coordinator(key)
+        endpoint = node.cluster.nodes[node.controller.group_partition(key).leader_id]
         return FindCoordinatorResponse.Coordinator(
             key=key, node_id=endpoint.node_id, host=endpoint.host, port=endpoint.port
         )

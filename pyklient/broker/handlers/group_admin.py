@@ -34,7 +34,14 @@ def describe_groups(
 
 
 def _describe(node: NodeState, group_id: str, version: int) -> DescribeGroupsResponse.DescribedGroup:
-    group = node.group_coordinator.find(group_id)
+    try:
+        group = node.group_coordinator_of(group_id).find(group_id)
+    except ApiError as error:
+        return DescribeGroupsResponse.DescribedGroup(
+            error_code=error.code,
+            error_message=error.message if version >= _ERROR_IF_MISSING else None,
+            group_id=group_id,
+        )
     if group is None:
         missing = version >= _ERROR_IF_MISSING
         return DescribeGroupsResponse.DescribedGroup(
@@ -69,10 +76,15 @@ def _members(group: Group, protocol: str) -> list[DescribeGroupsResponse.Describ
 
 
 def list_groups(node: NodeState, request: ListGroupsRequest, _: RequestContext) -> ListGroupsResponse:
-    """List all groups, or only those with the states or types that the request names."""
+    """List all groups, or only those with the states or types that the request names.
+
+    If not all groups are loaded yet, the response has those that are, and an error.
+    """
     states = {state.lower() for state in request.states_filter}
     types = {type_.lower() for type_ in request.types_filter}
+    coordinator = node.group_coordinator
     return ListGroupsResponse(
+        error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if coordinator.loading else ErrorCode.NONE,
         groups=[
             ListGroupsResponse.ListedGroup(
                 group_id=group.group_id,
@@ -80,9 +92,9 @@ def list_groups(node: NodeState, request: ListGroupsRequest, _: RequestContext) 
                 group_state=group.state,
                 group_type=_TYPE,
             )
-            for group in node.group_coordinator.groups
+            for group in coordinator.groups
             if (not states or group.state.lower() in states) and (not types or _TYPE in types)
-        ]
+        ],
     )
 
 
@@ -99,7 +111,7 @@ def delete_groups(node: NodeState, request: DeleteGroupsRequest, _: RequestConte
 
 def _delete(node: NodeState, group_id: str) -> ErrorCode:
     try:
-        node.group_coordinator.delete(group_id)
+        node.group_coordinator_of(group_id).delete(group_id)
     except ApiError as error:
         return error.code
     return ErrorCode.NONE

@@ -52,8 +52,12 @@ async def join_group(
         requires_known_member_id=context.version >= _KNOWN_MEMBER_ID,
         supports_skipping_assignment=context.version >= _SKIP_ASSIGNMENT,
     )
+    try:
+        coordinator = node.group_coordinator_of(request.group_id)
+    except ApiError as error:
+        return JoinGroupResponse(error_code=error.code, member_id=request.member_id, protocol_name="")
     answered: asyncio.Future[JoinResult] = node.loop.create_future()
-    node.group_coordinator.join(request.group_id, join, partial(_resolve, answered))
+    coordinator.join(request.group_id, join, partial(_resolve, answered))
     joined = await answered
     return JoinGroupResponse(
         error_code=joined.error,
@@ -75,8 +79,12 @@ async def join_group(
 async def sync_group(node: NodeState, request: SyncGroupRequest, _: RequestContext) -> SyncGroupResponse:
     """Return the member's assignment. The response is sent when the leader of the group has sent the
     assignments."""
+    try:
+        coordinator = node.group_coordinator_of(request.group_id)
+    except ApiError as error:
+        return SyncGroupResponse(error_code=error.code)
     answered: asyncio.Future[SyncResult] = node.loop.create_future()
-    node.group_coordinator.sync(
+    coordinator.sync(
         request.group_id,
         SyncRequest(
             request.member_id,
@@ -101,15 +109,18 @@ def heartbeat(node: NodeState, request: HeartbeatRequest, _: RequestContext) -> 
     """Keep a member's session alive. The error code of the response tells the member if it has to join
     again."""
     try:
-        group = node.group_coordinator.group_of_member(request.group_id)
+        group = node.group_coordinator_of(request.group_id).group_of_member(request.group_id)
         group.heartbeat(request.member_id, request.group_instance_id, request.generation_id)
     except ApiError as error:
+        if error.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            return HeartbeatResponse()  # as in Kafka: the member stays until the broker knows the group
         return HeartbeatResponse(error_code=error.code)
     return HeartbeatResponse()
 
 
 def leave_group(node: NodeState, request: LeaveGroupRequest, context: RequestContext) -> LeaveGroupResponse:
-    """Remove one member from a group, or from version 3 on several members, each with its own error code."""
+    """Remove a member from its group. From version 3 on, a request can name several members, and each gets
+    its own error code."""
     if context.version < _SEVERAL_MEMBERS:
         return LeaveGroupResponse(error_code=_leave(node, request.group_id, request.member_id, None, None))
     if not request.group_id:
@@ -130,7 +141,7 @@ def _leave(
     node: NodeState, group_id: str, member_id: str, instance_id: str | None, reason: str | None
 ) -> ErrorCode:
     try:
-        node.group_coordinator.group_of_member(group_id).leave(member_id, instance_id, reason)
+        node.group_coordinator_of(group_id).group_of_member(group_id).leave(member_id, instance_id, reason)
     except ApiError as error:
         return error.code
     return ErrorCode.NONE

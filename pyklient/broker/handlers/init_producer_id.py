@@ -11,10 +11,10 @@ __all__ = ["init_producer_id"]
 def init_producer_id(
     node: NodeState, request: InitProducerIdRequest, _: RequestContext
 ) -> InitProducerIdResponse:
-    """Give an idempotent producer a new producer id, with producer epoch 0.
+    """Assign a new producer id to an idempotent producer, with producer epoch 0.
 
-    After a failure, a producer raises its epoch by one without asking (KIP-360), and the partitions accept
-    the new epoch.
+    A producer needs no new id after a failure: it increments its epoch by itself (KIP-360), and the
+    partitions accept the new epoch.
     """
     if request.transactional_id is not None:
         return InitProducerIdResponse(

@@ -29,8 +29,8 @@ _NOT_FOUND = OffsetAndTimestamp(-1, -1)
 def list_offsets(
     node: NodeState, request: ListOffsetsRequest, context: RequestContext
 ) -> ListOffsetsResponse:
-    """Return the offset that the request asks for in each partition; in version 0 several offsets, one for
-    each segment."""
+    """Return the offset that the request asks for in each partition. In version 0, return a list with the
+    first offsets of several segments."""
     return ListOffsetsResponse(
         topics=[
             ListOffsetsResponse.ListOffsetsTopicResponse(
@@ -86,6 +86,7 @@ def _find(log: PartitionLog, timestamp: int, isolation_level: int) -> OffsetAndT
     if timestamp < 0:
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
-            f"the timestamp {timestamp} is negative, but it is no special value of ListOffsets",
+            f"timestamp {timestamp} is not supported: a negative timestamp must be from -5 to -1, which "
+            "have special meanings",
         )
     return first_since(log.segments, timestamp) or _NOT_FOUND

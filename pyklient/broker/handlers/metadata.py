@@ -1,7 +1,8 @@
-"""The handlers of Metadata and DescribeCluster: the nodes, the topics, and the leaders of their
-partitions."""
+"""The handlers of Metadata and DescribeCluster, which return the nodes of the cluster, its topics, and the
+leaders of their partitions."""
 
 from pyklient.broker.api_errors import ApiError
+from pyklient.broker.cluster.offsets_topic import OFFSETS_TOPIC
 from pyklient.broker.cluster.topics import Topic
 from pyklient.broker.handlers.request_context import RequestContext
 from pyklient.broker.node_state import NodeState
@@ -60,7 +61,11 @@ def _find(
         if topic is None:
             topics.check_name(asked.name)
         if topic is None and may_create:
-            topic = node.controller.create_topic(asked.name, node.config.num_partitions, {})
+            topic = (
+                node.controller.offsets_topic()
+                if asked.name == OFFSETS_TOPIC
+                else node.controller.create_topic(asked.name, node.config.num_partitions, {})
+            )
     except ApiError as error:
         return MetadataResponse.MetadataResponseTopic(error_code=error.code, name=asked.name)
     if topic is None:
@@ -74,6 +79,7 @@ def _description(topic: Topic) -> MetadataResponse.MetadataResponseTopic:
     return MetadataResponse.MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
+        is_internal=topic.is_internal,
         partitions=[
             MetadataResponse.MetadataResponsePartition(
                 partition_index=partition.index,

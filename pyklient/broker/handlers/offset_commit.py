@@ -5,10 +5,10 @@ error, as in Kafka.
 """
 
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 
 from pyklient.broker.api_errors import ApiError
-from pyklient.broker.groups.offsets_journal import CommittedOffset
+from pyklient.broker.groups.committed_offset import NO_TIMESTAMP, CommittedOffset
 from pyklient.broker.handlers.request_context import RequestContext
 from pyklient.broker.handlers.zookeeper_offsets import zookeeper_error
 from pyklient.broker.node_state import NodeState
@@ -35,7 +35,7 @@ def offset_commit(
     if context.version == _ZOOKEEPER:
         return _commit_to_zookeeper(node, request)
     try:
-        node.group_coordinator.check_commit(
+        node.group_coordinator_of(request.group_id).check_commit(
             request.group_id,
             request.member_id,
             request.group_instance_id,
@@ -45,7 +45,10 @@ def offset_commit(
         error_for_all = error.code
     offsets: dict[TopicPartition, CommittedOffset] = {}
     topics = [_commit(node, topic, context.version, error_for_all, offsets) for topic in request.topics]
-    node.group_coordinator.commit(request.group_id, offsets)
+    if offsets:
+        node.group_coordinator.commit(
+            request.group_id, _with_timestamps(offsets, request.retention_time_ms, node.now_ms())
+        )
     return OffsetCommitResponse(topics=topics)
 
 
@@ -74,9 +77,11 @@ def _commit(
     error_for_all: ErrorCode,
     offsets: dict[TopicPartition, CommittedOffset],
 ) -> OffsetCommitResponse.OffsetCommitResponseTopic:
-    """Add the offsets that the request commits for one topic to *offsets*, and return the part of the
-    response for the topic. Unless *error_for_all* is NONE, add nothing, and return this error for each
-    partition."""
+    """Return the part of the response for one topic, and add the offsets that the request commits for the
+    topic to *offsets*.
+
+    If *error_for_all* is an error, each partition gets this error, and no offsets are added.
+    """
     name, unknown_topic = asked.name, ErrorCode.NONE
     if version >= _TOPIC_IDS:
         topic = node.cluster.topics.find_id(asked.topic_id)
@@ -88,7 +93,10 @@ def _commit(
         code = error_for_all or unknown_topic or _check(node, name, one)
         if not code:
             offsets[TopicPartition(name, one.partition_index)] = CommittedOffset(
-                one.committed_offset, one.committed_leader_epoch, one.committed_metadata or ""
+                one.committed_offset,
+                one.committed_leader_epoch,
+                one.committed_metadata or "",
+                one.commit_timestamp,
             )
         partitions.append(
             OffsetCommitResponse.OffsetCommitResponsePartition(
@@ -98,6 +106,22 @@ def _commit(
     return OffsetCommitResponse.OffsetCommitResponseTopic(
         name=asked.name, topic_id=asked.topic_id, partitions=partitions
     )
+
+
+def _with_timestamps(
+    offsets: Mapping[TopicPartition, CommittedOffset], retention_time_ms: int, now_ms: int
+) -> dict[TopicPartition, CommittedOffset]:
+    """Return *offsets* with the time of their commit, which is *now_ms* unless the client has sent a time
+    (version 1), and with the time at which they expire if the client has sent a retention time (versions 2 to
+    4)."""
+    expire_timestamp = NO_TIMESTAMP if retention_time_ms < 0 else now_ms + retention_time_ms
+    return {
+        partition: each._replace(
+            commit_timestamp=now_ms if each.commit_timestamp < 0 else each.commit_timestamp,
+            expire_timestamp=expire_timestamp,
+        )
+        for partition, each in offsets.items()
+    }
 
 
 def _check(

@@ -7,7 +7,8 @@ error, as in Kafka.
 import logging
 from collections.abc import Awaitable, Mapping
 
-from pyklient.broker.groups.offsets_journal import CommittedOffset
+from pyklient.broker.api_errors import ApiError
+from pyklient.broker.groups.committed_offset import CommittedOffset
 from pyklient.broker.handlers.request_context import RequestContext
 from pyklient.broker.handlers.zookeeper_offsets import zookeeper_error
 from pyklient.broker.node_state import NodeState
@@ -30,9 +31,9 @@ _NO_OFFSET = CommittedOffset(-1, -1, "")
 def offset_fetch(
     node: NodeState, request: OffsetFetchRequest, context: RequestContext
 ) -> OffsetFetchResponse | Awaitable[OffsetFetchResponse]:
-    """Return the committed offsets of one group, or from version 8 on of several groups.
+    """Return the offsets that a group has committed. From version 8 on, a request can name several groups.
 
-    The offset is -1 if the group has committed none for a partition.
+    The offset of a partition is -1 if the group has not committed any offset for it.
     """
     if context.version == _ZOOKEEPER:
         return _from_zookeeper(node, request)
@@ -89,7 +90,7 @@ def _zookeeper_partition(
 
 
 def _one_group(node: NodeState, request: OffsetFetchRequest) -> OffsetFetchResponse:
-    committed = node.group_coordinator.offsets.committed(request.group_id)
+    committed, error = _committed(node, request.group_id)
     wanted = (
         numbers_by_topic(committed)
         if request.topics is None
@@ -105,20 +106,32 @@ def _one_group(node: NodeState, request: OffsetFetchRequest) -> OffsetFetchRespo
                         committed_offset=found.offset,
                         committed_leader_epoch=found.leader_epoch,
                         metadata=found.metadata,
+                        error_code=error,
                     )
                     for index in indexes
                     for found in [committed.get(TopicPartition(name, index), _NO_OFFSET)]
                 ],
             )
             for name, indexes in wanted.items()
-        ]
+        ],
+        error_code=error,
     )
+
+
+def _committed(node: NodeState, group_id: str) -> tuple[Mapping[TopicPartition, CommittedOffset], ErrorCode]:
+    """Return the committed offsets of a group, and the error if this node cannot tell them."""
+    try:
+        return node.group_coordinator_of(group_id).committed(group_id), ErrorCode.NONE
+    except ApiError as error:
+        return {}, error.code
 
 
 def _group(
     node: NodeState, group: OffsetFetchRequest.OffsetFetchRequestGroup, version: int
 ) -> OffsetFetchResponse.OffsetFetchResponseGroup:
-    committed = node.group_coordinator.offsets.committed(group.group_id)
+    committed, group_error = _committed(node, group.group_id)
+    if group_error:
+        return OffsetFetchResponse.OffsetFetchResponseGroup(group_id=group.group_id, error_code=group_error)
     if group.topics is None:
         topics = [
             _topic(committed, name, topic.topic_id, indexes)

@@ -1,5 +1,5 @@
-"""The handler of OffsetForLeaderEpoch, which returns the offset at which the records of a leader epoch
-end."""
+"""The handler of OffsetForLeaderEpoch, which returns the end offset of a leader epoch: the offset after its
+last record."""
 
 from pyklient.broker.api_errors import ApiError
 from pyklient.broker.handlers.request_context import RequestContext
@@ -12,7 +12,7 @@ __all__ = ["offset_for_leader_epoch"]
 def offset_for_leader_epoch(
     node: NodeState, request: OffsetForLeaderEpochRequest, _: RequestContext
 ) -> OffsetForLeaderEpochResponse:
-    """Return the offset at which the records of a leader epoch end.
+    """Return the end offset of a leader epoch, which is the offset after its last record.
 
     All records belong to the current epoch, because leaders do not change in this broker.
     """

@@ -3,6 +3,7 @@
 import logging
 
 from pyklient.broker.api_errors import ApiError, CloseConnection
+from pyklient.broker.cluster.offsets_topic import OFFSETS_TOPIC
 from pyklient.broker.handlers.request_context import RequestContext
 from pyklient.broker.node_state import NodeState
 from pyklient.error_codes import ErrorCode
@@ -71,6 +72,11 @@ def _append(
             if context.version >= _TOPIC_IDS
             else topics.partition(topic, data.index)
         )
+        if partition.topic == OFFSETS_TOPIC:
+            raise ApiError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION,
+                f"clients may not write to the internal topic {OFFSETS_TOPIC}",
+            )
         log = node.leader_log(partition)
         result = log.append(data.records, version=context.version, now_ms=node.now_ms())
     except ApiError as error:

@@ -1,5 +1,5 @@
-"""The context of a request, which each handler gets, and a response with slices of files, which a handler may
-return instead of a message."""
+"""The context of a request, which is passed to each handler, and a kind of response that includes slices of
+files."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -19,10 +19,10 @@ class RequestContext(NamedTuple):
 
 
 class ResponseWithFiles(NamedTuple):
-    """A response whose bytes come in part from segment files. In its message, a buffer takes the place of
-    each slice of a file.
+    """A response that contains records from segment files, which are sent without being read into memory.
 
-    ``files`` has the slices that are sent instead of these buffers, each by the ``id()`` of its buffer.
+    In ``message``, a buffer of the same length stands for each slice of a file. ``files`` maps the ``id()``
+    of such a buffer to the slice that is sent instead.
     """
 
     message: ApiMessage

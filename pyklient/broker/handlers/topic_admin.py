@@ -85,13 +85,13 @@ def _plan(node: NodeState, asked: CreateTopicsRequest.CreatableTopic) -> _Plan:
         if asked.num_partitions != _DEFAULT or asked.replication_factor != _DEFAULT:
             raise ApiError(
                 ErrorCode.INVALID_REQUEST,
-                "a topic with replica assignments must have num_partitions=-1 and replication_factor=-1",
+                "a request with replica assignments must have num_partitions=-1 and replication_factor=-1",
             )
         indexes = sorted(one.partition_index for one in asked.assignments)
         if indexes != list(range(len(indexes))):
             raise ApiError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                "the replica assignments must number the partitions from 0 on without a gap",
+                "the replica assignments must be for the partitions 0, 1, 2 and so on, without a gap",
             )
         for one in asked.assignments:
             _check_replicas(node, one.partition_index, one.broker_ids)
@@ -121,7 +121,8 @@ def delete_topics(
 ) -> DeleteTopicsResponse:
     """Delete topics, and the offsets that groups have committed for their partitions.
 
-    The request names each topic, or has its id (from version 6 on)."""
+    The request has the name of each topic or, from version 6 on, its topic id.
+    """
     if context.version < _TOPIC_IDS:
         wanted = [DeleteTopicsRequest.DeleteTopicState(name=name) for name in request.topic_names]
     else:
@@ -163,6 +164,12 @@ def _delete(
         result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if by_name else ErrorCode.UNKNOWN_TOPIC_ID
         result.error_message = "the topic does not exist"
         return result
+    if topic.is_internal:
+        result.error_code, result.error_message = (
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            f"the internal topic {topic.name} cannot be deleted, because the broker stores groups in it",
+        )
+        return result
     node.controller.delete_topic(topic)
     result.name, result.topic_id = topic.name, topic.topic_id
     return result
@@ -182,6 +189,12 @@ def _grow(
 ) -> CreatePartitionsResponse.CreatePartitionsTopicResult:
     try:
         topic = node.cluster.topics.find(wanted.name)
+        if topic is not None and topic.is_internal:
+            raise ApiError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION,
+                f"the internal topic {topic.name} cannot get more partitions, because the partition of each "
+                "group would change",
+            )
         first = 0 if topic is None else len(topic.partitions)
         for index, one in enumerate(wanted.assignments or [], first):
             _check_replicas(node, index, one.broker_ids)

@@ -1,4 +1,5 @@
-"""Checks if a group can keep its offsets in ZooKeeper: version 0 of OffsetCommit and OffsetFetch."""
+"""Checks whether the broker can serve version 0 of OffsetCommit and OffsetFetch, which keeps offsets in
+ZooKeeper."""
 
 import re
 from typing import Final
@@ -12,11 +13,10 @@ _GROUP_ID: Final = re.compile(r"[a-zA-Z0-9._-]{1,255}")
 
 
 def zookeeper_error(node: NodeState, group_id: str) -> ErrorCode:
-    """Return the error code for a request about offsets that a group keeps in ZooKeeper (OffsetCommit or
-    OffsetFetch, version 0); NONE if the broker can serve the request.
+    """Return the error code for an OffsetCommit or OffsetFetch request of version 0, which keeps the offsets
+    of a group in ZooKeeper. Return NONE if the broker can serve the request.
 
-    There is an error if the broker does not use ZooKeeper, as in Kafka, and if the group id cannot be part of
-    a path in ZooKeeper.
+    The broker cannot serve it without ZooKeeper, or if the group id cannot be part of a path in ZooKeeper.
     """
     if node.cluster.registration is None:
         return ErrorCode.UNSUPPORTED_VERSION

@@ -20,10 +20,10 @@ _ENTRY_TIMESTAMP = Struct(">q")
 
 
 class BatchHeader(NamedTuple):
-    """The header of a stored batch, and its position in the file.
+    """The header of a stored batch, and the position of the batch in the file.
 
-    The header of a batch of format 0 or 1 has only the last offset; ``base_offset`` is then the last offset
-    too.
+    The header of a batch of format 0 or 1 contains only the last offset. In this case, ``base_offset`` is
+    equal to ``last_offset``.
     """
 
     position: int
@@ -49,7 +49,7 @@ class BatchHeader(NamedTuple):
 
 
 def read_headers(fd: int, start: int, end: int, *, verify: bool = False) -> Iterator[BatchHeader]:
-    """Yield the header of each batch between the positions *start* and *end*, up to the first batch that is
+    """Yield the header of each batch between the positions *start* and *end*. Stop at the first batch that is
     incomplete or malformed.
 
     If *verify* is true, each batch is read as a whole, and a batch with a wrong checksum counts as malformed.

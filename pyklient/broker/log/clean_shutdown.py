@@ -54,7 +54,8 @@ class SequencedBatch(NamedTuple):
 
 
 class ProducerState(NamedTuple):
-    """An idempotent producer and its last batches. The oldest batch comes first."""
+    """The state of an idempotent producer in a partition: its epoch and its last batches, with the oldest
+    first."""
 
     producer_id: int
     epoch: int
@@ -62,18 +63,18 @@ class ProducerState(NamedTuple):
 
 
 class LogState(NamedTuple):
-    """The state of the log of a partition: its segments and producers. The least recently active producer
-    comes first."""
+    """The state of a partition's log: its segments and its producers, with the least recently active producer
+    first."""
 
     segments: list[SegmentState]
     producers: list[ProducerState]
 
 
 def pop_states(directory: Path) -> dict[str, LogState]:
-    """Read and remove the ``.clean`` file in *directory*. Return the state of each log by the name of its
-    directory.
+    """Return the state of each log that the ``.clean`` file in *directory* contains, by the name of the log's
+    directory. Remove the file.
 
-    The result is empty if the last shutdown was not clean or the file cannot be read.
+    The result is empty if the last shutdown was not clean, or if the file cannot be read.
     """
     path = directory / _FILE
     try:
@@ -103,13 +104,14 @@ def write_states(directory: Path, logs: Mapping[str, LogState]) -> None:
 
 
 def encode_states(logs: Mapping[str, LogState]) -> bytes:
-    """Encode the states in *logs*, which are keyed by the names of the logs' directories.
-    :func:`decode_states` decodes them."""
+    """Encode the states of *logs*, a map from the names of the logs' directories. :func:`decode_states`
+    decodes them."""
     return json.dumps({"format": _FORMAT, "logs": logs}, separators=(",", ":")).encode()
 
 
 def decode_states(data: bytes) -> dict[str, LogState]:
-    """Decode the result of :func:`encode_states`. Raises ValueError if *data* is anything else."""
+    """Decode *data*, which :func:`encode_states` has returned. Raises ValueError if *data* has another
+    format."""
     found = json.loads(data)
     if not isinstance(found, dict) or found.get("format") != _FORMAT:
         raise ValueError(f"the state that the last shutdown saved is not in format {_FORMAT}")

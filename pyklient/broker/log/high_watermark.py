@@ -1,6 +1,6 @@
 """The high watermark and the last stable offset of a partition: the limits up to which consumers may read.
 
-Only this module moves them. A fetch that waits for records is woken from here.
+When they move, fetches that wait for records are woken.
 """
 
 from collections.abc import Callable
@@ -9,8 +9,8 @@ from typing import Final
 __all__ = ["READ_UNCOMMITTED", "Watermarks"]
 
 READ_UNCOMMITTED: Final = 0
-"""The isolation level, in Fetch and ListOffsets, of consumers that read the records of open transactions
-too."""
+"""The isolation level ``read_uncommitted`` in Fetch and ListOffsets requests: the consumer also reads the
+records of open transactions."""
 
 
 class Watermarks:
@@ -29,9 +29,10 @@ class Watermarks:
 
     def advance(self, log_end_offset: int) -> None:
         """Move the high watermark and the last stable offset to *log_end_offset*, and wake the fetches that
-        wait.
+        wait for records.
 
-        Both are the end of the log, because the only replica has every record, and there are no transactions.
+        Both offsets are equal to the end of the log, because there is only one replica, and there are no
+        transactions.
         """
         self.high_watermark = self.last_stable_offset = log_end_offset
         if self._listeners:
@@ -46,11 +47,11 @@ class Watermarks:
         self._listeners.add(listener)
 
     def off_advance(self, listener: Callable[[], object]) -> None:
-        """Forget *listener*, which ``on_advance`` was given."""
+        """Remove *listener*, which was added with ``on_advance``."""
         self._listeners.discard(listener)
 
     def wake(self) -> None:
-        """Call each listener that ``on_advance`` was given, and forget it."""
+        """Call all listeners that were added with ``on_advance``, and remove them."""
         listeners, self._listeners = self._listeners, set()
         for listener in listeners:
             listener()

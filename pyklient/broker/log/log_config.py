@@ -8,8 +8,8 @@ __all__ = ["LogConfig"]
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """Limits of segments, batches and retention of a log, and whether its records get the time at which they
-    are appended."""
+    """The settings of a log: the limits of its segments, batches and retention, and whether the broker
+    replaces the timestamps of records by the time of the append (``log_append_time``)."""
 
     segment_bytes: int
     index_interval_bytes: int
@@ -21,14 +21,18 @@ class LogConfig:
 
     @classmethod
     def of(cls, values: Mapping[str, str]) -> "LogConfig":
-        """Return the settings of logs from *values*, which has the checked value of every topic setting by
-        Kafka's name."""
+        """Return the settings of a log from *values*, the values of all topic settings by their names in
+        Kafka. The values must have been validated.
+
+        The retention limits apply only if ``cleanup.policy`` contains ``delete``.
+        """
+        deletes = "delete" in [word.strip() for word in values["cleanup.policy"].split(",")]
         return cls(
             segment_bytes=int(values["segment.bytes"]),
             index_interval_bytes=int(values["index.interval.bytes"]),
             index_max_bytes=int(values["segment.index.bytes"]),
             max_message_bytes=int(values["max.message.bytes"]),
-            retention_ms=int(values["retention.ms"]),
-            retention_bytes=int(values["retention.bytes"]),
+            retention_ms=int(values["retention.ms"]) if deletes else -1,
+            retention_bytes=int(values["retention.bytes"]) if deletes else -1,
             log_append_time=values["message.timestamp.type"] == "LogAppendTime",
         )

@@ -28,7 +28,7 @@ class LogManager:
         self._states = pop_states(directory)
 
     def open(self, topic: str, partition: int, config: LogConfig) -> None:
-        """Open the log of a partition that was stored before the node started."""
+        """Open the existing log of a partition when the node starts."""
         directory = self._path(topic, partition)
         self.by_partition[topic, partition] = PartitionLog(
             directory,
@@ -38,7 +38,7 @@ class LogManager:
         )
 
     def create(self, topic: str, partition: int, config: LogConfig) -> None:
-        """Create an empty log for a partition. A directory that a crash has left in its place is removed
+        """Create an empty log for a partition. If a crash has left a directory of the same name, remove it
         first."""
         directory = self._path(topic, partition)
         self._states.pop(directory.name, None)
@@ -51,7 +51,8 @@ class LogManager:
         self.by_partition.pop((topic, partition)).delete()
 
     def enforce_retention(self, now_ms: int) -> None:
-        """In all logs, delete the segments that the settings for retention do not keep."""
+        """Delete the old segments of all logs, as ``retention.ms`` and ``retention.bytes`` of their topics
+        require."""
         for log in self.by_partition.values():
             deleted = log.enforce_retention(now_ms)
             if deleted:

@@ -1,4 +1,5 @@
-"""Assigns offsets to the batches of a producer: the last step before they are appended to the log."""
+"""Assigns offsets to the batches that a producer has sent. This is the last step before they are appended to
+the log."""
 
 from typing import NamedTuple
 
@@ -28,8 +29,8 @@ class AssignedRecords(NamedTuple):
 
 
 def overwrite_offsets(batch: RecordBatch, base_offset: int, append_time_ms: int | None) -> AssignedRecords:
-    """Write the offsets that begin with *base_offset* into the header of a batch of format 2. The records of
-    the batch stay unchanged.
+    """Write offsets from *base_offset* on into the header of a batch of format 2. The records of the batch
+    need not change.
 
     If *append_time_ms* is given, this time, in milliseconds since 1970, replaces the producer's timestamps.
     """
@@ -42,9 +43,8 @@ def reencode(batches: list[RecordBatch], base_offset: int, append_time_ms: int |
     """Encode batches of formats 0 and 1 again, with offsets from *base_offset* on, in the same format and
     compression.
 
-    A compressed batch contains the offsets of its messages. Therefore it is decompressed, as far as the
-    limits of its codec allow. Raises ApiError for a batch that cannot be parsed or is too large when
-    decompressed.
+    This is necessary because a compressed batch contains the offset of each of its messages. Raises ApiError
+    if a batch cannot be parsed, or is too large after decompression.
     """
     parts: list[bytes] = []
     offset, newest = base_offset, NO_TIMESTAMP

@@ -35,7 +35,8 @@ class OffsetAndTimestamp(NamedTuple):
 
 
 def first_since(segments: Sequence[Segment], timestamp_ms: int) -> OffsetAndTimestamp | None:
-    """Return the first record whose timestamp is *timestamp_ms* or later; None if there is no such record."""
+    """Return the first record whose timestamp is *timestamp_ms* or later. Return None if there is no such
+    record."""
     for segment in segments:
         if segment.max_timestamp < timestamp_ms:
             continue
@@ -48,8 +49,7 @@ def first_since(segments: Sequence[Segment], timestamp_ms: int) -> OffsetAndTime
 
 
 def newest_record(segments: Sequence[Segment]) -> OffsetAndTimestamp | None:
-    """Return the record with the largest timestamp; if several have it, the first of them. None if there are
-    no records."""
+    """Return the first record that has the largest timestamp of all. Return None if there are no records."""
     segment = max(segments, key=lambda segment: segment.max_timestamp)
     return first_since(segments, segment.max_timestamp) if segment.size else None
 
@@ -57,12 +57,11 @@ def newest_record(segments: Sequence[Segment]) -> OffsetAndTimestamp | None:
 def segment_offsets_before(
     segments: Sequence[Segment], timestamp_ms: int, max_offsets: int, now_ms: int
 ) -> list[int]:
-    """Return the base offsets of the segments that were written before *timestamp_ms*, as ListOffsets version
-    0 asks for them.
+    """Return the base offsets of the segments that were last written at *timestamp_ms* or before, with the
+    newest first. *timestamp_ms* may also be LATEST or EARLIEST.
 
-    The result has at most *max_offsets* offsets, with the newest first. The end of the log counts as the base
-    offset of a further segment, written at *now_ms*. The time of a segment is the time at which its file was
-    last written.
+    This is the answer to ListOffsets version 0. It has at most *max_offsets* offsets. The end of the log
+    counts as the base offset of one more segment, which was written at *now_ms*.
     """
     times = [(segment.base_offset, segment.modified_ms()) for segment in segments]
     if segments[-1].size:

@@ -1,8 +1,8 @@
-"""The sparse index of a segment, which tells from which position in the file to look for an offset.
+"""The sparse index of a segment: it maps offsets to positions in the segment file, for some of the batches.
 
-Entries have Kafka's format, two big-endian int32: the offset at which a batch ends, relative to the segment's
-base offset, and the position of the batch. They are in ascending order. The index is held in memory for
-look-ups, and also on disk, so that Kafka's own tools can read it.
+Each entry has Kafka's format, two big-endian int32: the last offset of a batch, relative to the segment's
+base offset, and the position of the batch. The entries are in ascending order. The index is held in memory
+for lookups, and also stored on disk, so that Kafka's own tools can read it.
 """
 
 import os
@@ -19,7 +19,8 @@ _ENTRY_BYTES = 8
 
 
 class OffsetIndex:
-    """A map from relative offsets to file positions, both in ascending order. Each Segment has one index."""
+    """The index of one segment: a map from relative offsets to positions in the segment file, in ascending
+    order."""
 
     def __init__(self, path: Path, *, interval_bytes: int, max_bytes: int) -> None:
         self.path = path
@@ -44,16 +45,16 @@ class OffsetIndex:
 
     @property
     def unindexed_bytes(self) -> int:
-        """The number of bytes in the segment from the last indexed batch on."""
+        """The number of bytes in the segment from the beginning of the last indexed batch to the end."""
         return self._unindexed
 
     def add_batch(self, relative_offset: int, position: int, size: int, *, to_disk: bool = True) -> None:
-        """Note a batch of *size* bytes at *position*, whose last record has *relative_offset*. If an entry is
-        due, add one for this batch.
+        """Count the bytes of a new batch, and add an index entry for this batch if an entry is due.
+        *relative_offset* is the offset of its last record, relative to the base offset of the segment.
 
         As in Kafka, an entry is due if more than ``interval_bytes`` were written since the last entry. If
-        *to_disk* is false, the entry is added in memory only. If the file cannot be written, raises OSError
-        and adds nothing.
+        *to_disk* is false, the entry is added in memory only. Raises OSError if the file cannot be written;
+        the entry is then not added.
         """
         if self._unindexed > self._interval and not self.full:
             if to_disk:
@@ -77,10 +78,10 @@ class OffsetIndex:
         return self._positions[at - 1] if at else 0
 
     def load(self, entries: int, unindexed_bytes: int) -> bool:
-        """Read the file of the index.
+        """Read the entries from the index file.
 
-        *unindexed_bytes* is the number of bytes in the segment from the last indexed batch on. If the file
-        does not have exactly *entries* entries, return False and change nothing.
+        *unindexed_bytes* is the number of bytes in the segment from the beginning of the last indexed batch
+        to the end. If the file does not have exactly *entries* entries, return False and change nothing.
         """
         try:
             data = self.path.read_bytes()
@@ -96,7 +97,7 @@ class OffsetIndex:
         return True
 
     def rewrite(self) -> None:
-        """Replace the file by the entries in memory, which recovery has found."""
+        """Write the entries in memory to the file, after recovery has rebuilt them."""
         data = pack(
             f">{2 * len(self)}I", *chain.from_iterable(zip(self._offsets, self._positions, strict=True))
         )

@@ -1,19 +1,21 @@
 """The log of a partition: segment files in one directory.
 
-Records are appended at the end, and can be read from any offset on. A batch is stored in the format and with
-the compression in which it arrived; only its offsets are written into it. All methods run on the broker's
-event loop.
+Records are appended at the end, and can be read from any offset on. A batch is stored in the format and
+compression in which the producer sent it; the broker only writes the offsets into it. All methods run on the
+broker's event loop.
 """
 
 import logging
 import shutil
 from bisect import bisect_right
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from pyklient.broker.api_errors import ApiError
 from pyklient.broker.log.batch_headers import BatchHeader
 from pyklient.broker.log.clean_shutdown import LogState
+from pyklient.broker.log.compaction import read_segments, write_compacted
 from pyklient.broker.log.high_watermark import Watermarks
 from pyklient.broker.log.log_config import LogConfig
 from pyklient.broker.log.offset_assignment import AssignedRecords, overwrite_offsets, reencode
@@ -23,21 +25,22 @@ from pyklient.broker.log.recovery import new_segment, recover_segments, restore_
 from pyklient.broker.log.retention import expired_segments
 from pyklient.broker.log.segment import FileSlice, Segment
 from pyklient.error_codes import ErrorCode
+from pyklient.kernel import encode_batch
 from pyklient.protocol.primitives import Buffer
-from pyklient.protocol.records import RecordBatch
+from pyklient.protocol.records import DecodedRecord, NewRecord, RecordBatch
 
 __all__ = ["AppendResult", "LocatedBatch", "PartitionLog"]
 
 _logger = logging.getLogger("pyklient.broker")
 
 _MAX_RELATIVE_OFFSET = 2**31 - 1
-"""The largest relative offset in a segment. The index of a segment stores offsets in four bytes, relative to
-the base offset of the segment."""
+"""The largest relative offset in a segment, because the index stores an offset in four bytes, relative to the
+base offset of the segment."""
 
 
 class AppendResult(NamedTuple):
-    """The result of an append: the offset of the first appended record, and the time at which the records
-    were appended.
+    """The result of an append: the offset of the first appended record, and the time of the append in
+    milliseconds since 1970.
 
     ``log_append_time_ms`` is -1 if the records kept the producer's timestamps.
     """
@@ -47,11 +50,9 @@ class AppendResult(NamedTuple):
 
 
 class LocatedBatch(NamedTuple):
-    """The batch that holds a certain offset, or the first batch after that offset, and the segment of the
-    batch.
+    """The batch in which an offset was found, or the first batch after the offset, and its segment.
 
-    ``scanned`` is the number of bytes of batches that were skipped between the position in the index and this
-    batch.
+    ``scanned`` is the number of bytes that were searched from the position in the index to this batch.
     """
 
     segment: Segment
@@ -78,6 +79,7 @@ class PartitionLog:
             state and restore_segments(directory, config, state, self.producers)
         ) or recover_segments(directory, config, self.producers)
         self.watermarks = Watermarks(self.end_offset)
+        self._replaced: list[Segment] = []  # still open, because responses may be reading their files
 
     @property
     def start_offset(self) -> int:
@@ -98,7 +100,8 @@ class PartitionLog:
         return tuple(self._segments)
 
     def state(self) -> LogState:
-        """Return the state with which a later PartitionLog can open this log without reading its batches."""
+        """Return the state of the log. With this state, a later PartitionLog can open the log without reading
+        its batches."""
         return LogState([segment.state() for segment in self._segments], self.producers.snapshot())
 
     # Appending
@@ -107,9 +110,9 @@ class PartitionLog:
         """Append the *records* of a Produce request of *version*. They are in the file when this method
         returns.
 
-        A batch that an idempotent producer sends again is not stored twice: the result of the first time is
-        returned. If the records are invalid or out of order, raises ApiError; if the file cannot be written,
-        OSError. In both cases nothing is stored.
+        If an idempotent producer sends a batch again, the batch is not stored again, and the result of the
+        first append is returned. Raises ApiError if the records are invalid or out of order, and OSError if
+        the file cannot be written. In both cases nothing is stored.
         """
         valid = validate_records(
             records,
@@ -123,6 +126,16 @@ class PartitionLog:
         if valid.stored_as_is:
             return self._append_batch(valid.batches[0], append_time_ms)
         return self._write(reencode(valid.batches, self.end_offset, append_time_ms), append_time_ms)
+
+    def append_own(self, records: Sequence[NewRecord]) -> None:
+        """Append *records* of the broker itself, as one batch. They are in the file when this method returns.
+
+        Raises OSError if the file cannot be written; nothing is stored then.
+        """
+        base_offset = self.end_offset
+        data = encode_batch(records, base_offset=base_offset)
+        newest_ms = max(record.timestamp_ms for record in records)
+        self._write(AssignedRecords(data, base_offset + len(records) - 1, newest_ms), None)
 
     def _append_batch(self, batch: RecordBatch, append_time_ms: int | None) -> AppendResult:
         if batch.producer_id < 0:
@@ -158,8 +171,8 @@ class PartitionLog:
     # Reading
 
     def locate(self, offset: int) -> LocatedBatch | None:
-        """Return the batch that holds *offset*; None at the end of the log. Raises ApiError
-        (OFFSET_OUT_OF_RANGE)."""
+        """Return the batch that contains *offset*; None if *offset* is the end of the log. Raises ApiError
+        (OFFSET_OUT_OF_RANGE) if *offset* is before the start or after the end of the log."""
         start, end = self.start_offset, self.end_offset
         if not start <= offset <= end:
             raise ApiError(
@@ -180,13 +193,13 @@ class PartitionLog:
     def slice(
         self, offset: int, max_bytes: int, *, limit: int, whole_first: bool, partial: bool = False
     ) -> FileSlice | None:
-        """Return the batches from the batch with *offset* on, as a slice of a file; None if there is no batch
-        to return.
+        """Return the batches from the batch that contains *offset* on, as a slice of a segment file. Return
+        None if there is no batch to return.
 
-        The slice ends at the end of a batch, within *max_bytes* and before the offset *limit*. If the first
-        batch alone is larger than *max_bytes*, the slice is this batch if *whole_first* is true, the
-        beginning of the batch if *partial* is true, and otherwise None. Raises ApiError
-        (OFFSET_OUT_OF_RANGE).
+        The slice ends with a batch, is not larger than *max_bytes*, and ends before the offset *limit*. If
+        the first batch alone is larger than *max_bytes*, the result is this batch if *whole_first* is true,
+        the beginning of the batch if *partial* is true, and otherwise None. Raises ApiError
+        (OFFSET_OUT_OF_RANGE) if the log does not have *offset*.
         """
         found = self.locate(offset)
         if found is None:
@@ -208,11 +221,47 @@ class PartitionLog:
             end = batch.end
         return FileSlice(segment, first.position, end - first.position)
 
+    def records(self) -> Iterator[list[DecodedRecord]]:
+        """Yield the records that the log has now, one list for each batch."""
+        return read_segments(self.segments)
+
     # Deleting
 
+    def compact(self) -> Generator[None, None, int]:
+        """Keep only the newest record of each key, and of these only the ones with a value. Return the number
+        of records that were kept.
+
+        Records that are appended after the first step stay as they are. This is a generator, so that the
+        event loop can do other work between two steps. After a crash the log has either the old or the new
+        records.
+        """
+        if self._segments[-1].size:
+            self._roll()
+        *old, _ = self._segments
+        if not old or self.end_offset - old[0].base_offset > _MAX_RELATIVE_OFFSET:
+            return sum(map(len, self.records()))
+        draft = old[0].path.with_suffix(".log.cleaned")
+        kept = yield from write_compacted(old, draft)
+        compacted = new_segment(self.directory, old[0].base_offset, self.config)
+        compacted.path = draft
+        try:
+            for _ in compacted.recover():
+                yield
+            draft.replace(old[0].path)
+        except BaseException:
+            compacted.close()
+            raise
+        compacted.path = old[0].path
+        for segment in old[1:]:
+            segment.unlink()
+        self._close_replaced()
+        self._replaced = old
+        self._segments[: len(old)] = [compacted]
+        return kept
+
     def enforce_retention(self, now_ms: int) -> int:
-        """Delete the segments that ``retention.ms`` and ``retention.bytes`` do not keep. Return their
-        number."""
+        """Delete the old segments, as ``retention.ms`` and ``retention.bytes`` require. Return the number of
+        deleted segments."""
         count = expired_segments(self._segments, self.config, now_ms)
         if count == len(self._segments):
             self._roll()
@@ -221,14 +270,20 @@ class PartitionLog:
         return count
 
     def close(self) -> None:
+        self._close_replaced()
         for segment in self._segments:
             segment.close()
+
+    def _close_replaced(self) -> None:
+        for segment in self._replaced:
+            segment.close()
+        self._replaced = []
 
     def delete(self) -> None:
         """Remove the directory of a deleted partition, and wake the fetches that wait for records.
 
-        If the directory cannot be removed, a warning is logged. A new log of the same name begins empty
-        nevertheless.
+        If the directory cannot be removed, a warning is logged. Even so, a new log of the same name begins
+        empty.
         """
         self.close()
         try:

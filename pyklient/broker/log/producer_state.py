@@ -1,7 +1,8 @@
-"""The last batches of each idempotent producer in a partition. They tell whether a new batch is a retry, or
-leaves a gap in the sequence numbers.
+"""The last batches of each idempotent producer in a partition. They show if a new batch is a retry, or if
+sequence numbers are missing before it.
 
-They are read from the file that a clean shutdown has written, or else from the batch headers of the log.
+They are read from the file that a clean shutdown has written or, without this file, from the batch headers of
+the log.
 """
 
 from collections import OrderedDict, deque
@@ -52,13 +53,13 @@ class ProducerStates:
             self._states.popitem(last=False)
 
     def check(self, producer_id: int, epoch: int, first_sequence: int, count: int) -> SequencedBatch | None:
-        """Check a batch of *count* records of an idempotent producer. If the batch was stored before, return
-        the stored batch. If it is the next batch in order, return None.
+        """Check a batch of *count* records that a producer has sent. Return the stored batch if it is a
+        retry, or None if it is the next batch of the producer.
 
-        Raises ApiError: INVALID_PRODUCER_EPOCH if *epoch* is older than the last one seen, and
-        OUT_OF_ORDER_SEQUENCE_NUMBER if *first_sequence* is not the next sequence number. A producer that is
-        not known may start at any number, because its batches may have been deleted with old segments. With a
-        newer epoch, which a producer chooses after a failure (KIP-360), sequence numbers start at 0 again.
+        Raises ApiError: INVALID_PRODUCER_EPOCH if *epoch* is older than the producer's last epoch, and
+        OUT_OF_ORDER_SEQUENCE_NUMBER if *first_sequence* is not the next sequence number. An unknown producer
+        may start at any number, because its batches may have been deleted with old segments. In a newer epoch
+        (KIP-360), sequence numbers start at 0 again.
         """
         state = self._states.get(producer_id)
         if state is None:
@@ -66,7 +67,8 @@ class ProducerStates:
         if epoch < state.epoch:
             raise ApiError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"producer {producer_id} sent epoch {epoch}, but the partition has seen epoch {state.epoch}",
+                f"producer {producer_id} sent a batch with epoch {epoch}, but its epoch is already "
+                f"{state.epoch}",
             )
         if epoch > state.epoch:
             expected = 0
@@ -79,7 +81,8 @@ class ProducerStates:
         if first_sequence != expected:
             raise ApiError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"producer {producer_id} sent sequence number {first_sequence} instead of {expected}",
+                f"producer {producer_id} sent a batch with sequence number {first_sequence} instead of "
+                f"{expected}",
             )
         return None
 

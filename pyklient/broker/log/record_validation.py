@@ -1,8 +1,8 @@
 """Validates the records of a Produce request before any of them is written to the log, as Kafka's
 LogValidator does.
 
-Checksums and batch headers are checked first. Then each batch is decoded once, because a batch that no
-consumer could read must not be stored. One batch at a time is decompressed, and only up to the size that
+Checksums and batch headers are checked first. Then each batch is decoded once, so that the log
+contains no batch that consumers cannot read. Only one batch is decompressed at a time, up to the size that
 consumers accept.
 """
 
@@ -24,7 +24,7 @@ _FIRST_VERSION_WITH_ZSTD = 7
 class ValidRecords(NamedTuple):
     """Batches that have been validated.
 
-    ``stored_as_is`` is True if there is exactly one batch, of format 2, so that it can be stored without
+    ``stored_as_is`` is True if there is exactly one batch of format 2. Such a batch can be stored without
     being encoded again.
     """
 
@@ -37,8 +37,9 @@ def validate_records(
 ) -> ValidRecords:
     """Check the *records* of one partition in a Produce request of *version*, and return them as batches.
 
-    Raises ApiError: CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_RECORD,
-    INVALID_TIMESTAMP, UNSUPPORTED_COMPRESSION_TYPE, INVALID_TXN_STATE.
+    Raises ApiError for invalid records, with the error code that Kafka sends in this case: CORRUPT_MESSAGE,
+    MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_RECORD, INVALID_TIMESTAMP, UNSUPPORTED_COMPRESSION_TYPE
+    or INVALID_TXN_STATE.
     """
     data = memoryview(records) if records is not None else memoryview(b"")
     batches: list[RecordBatch] = []
@@ -58,14 +59,15 @@ def validate_records(
     if Compression.ZSTD in codecs and version < _FIRST_VERSION_WITH_ZSTD:
         raise ApiError(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
-            f"records with zstd need Produce version {_FIRST_VERSION_WITH_ZSTD} or later, not {version}",
+            f"records that are compressed with zstd need Produce version {_FIRST_VERSION_WITH_ZSTD} or "
+            f"later, not {version}",
         )
     if size != len(data):
         raise _incomplete(data, max_message_bytes)
     if len(data) > segment_bytes:
         raise ApiError(
             ErrorCode.RECORD_LIST_TOO_LARGE,
-            f"the records have {len(data)} bytes, but segment.bytes of the topic allows {segment_bytes}",
+            f"the records have {len(data)} bytes, but segment.bytes of the topic is {segment_bytes}",
         )
     _check_batches(batches, version)
     return ValidRecords(batches, len(batches) == 1 and batches[0].magic == 2)
@@ -74,7 +76,7 @@ def validate_records(
 def _too_large(size: int, limit: int) -> ApiError:
     return ApiError(
         ErrorCode.MESSAGE_TOO_LARGE,
-        f"the batch has {size} bytes, but max.message.bytes of the topic allows {limit}",
+        f"the batch has {size} bytes, but max.message.bytes of the topic is {limit}",
     )
 
 
@@ -116,8 +118,8 @@ def _check_header(batch: RecordBatch) -> None:
     if batch.count < 1 or batch.last_offset - batch.base_offset + 1 != batch.count:
         raise ApiError(
             ErrorCode.INVALID_RECORD,
-            f"the batch header names {batch.count} records, but "
-            f"{batch.last_offset - batch.base_offset + 1} offsets",
+            f"the batch header gives the number of records as {batch.count}, but the number of offsets as "
+            f"{batch.last_offset - batch.base_offset + 1}",
         )
     if batch.producer_id >= 0 and (batch.base_sequence < 0 or batch.producer_epoch < 0):
         raise ApiError(
@@ -127,9 +129,10 @@ def _check_header(batch: RecordBatch) -> None:
 
 
 def _check_records(batch: RecordBatch) -> None:
-    """Raise ApiError if the records of *batch* cannot be decoded, although its checksum is right.
+    """Raise ApiError if the records of *batch* cannot be decoded.
 
-    The batch must have as many records as its header says, and they must not be larger than consumers accept.
+    The batch must have as many records as its header says, and its decompressed size must not exceed the
+    limit of consumers.
     """
     try:
         kernel.decode_columns(batch.buffer, "", 0, batch.base_offset, check_crcs=False)

@@ -16,7 +16,7 @@ _logger = logging.getLogger("pyklient.broker")
 
 
 def new_segment(directory: Path, base_offset: int, config: LogConfig) -> Segment:
-    """Return the segment in *directory* that begins with *base_offset*, without opening its files."""
+    """Return the segment of *directory* whose first offset is *base_offset*. Its files are not opened yet."""
     return Segment(
         directory,
         base_offset,
@@ -28,8 +28,8 @@ def new_segment(directory: Path, base_offset: int, config: LogConfig) -> Segment
 def restore_segments(
     directory: Path, config: LogConfig, state: LogState, producers: ProducerStates
 ) -> list[Segment] | None:
-    """Open the segments of a log with *state*, which a clean shutdown has saved, and restore *producers* from
-    it. Return None if the files differ from *state*."""
+    """Open the segments of a log, and restore *producers*, from *state*, which a clean shutdown has saved.
+    Return None if the files do not match *state*."""
     segments = [new_segment(directory, each.base_offset, config) for each in state.segments]
     known = {segment.base_offset for segment in segments}
     if known.issuperset(_base_offsets(directory)) and all(
@@ -49,7 +49,7 @@ def recover_segments(directory: Path, config: LogConfig, producers: ProducerStat
     """Open the segments of a log, check all their batches, and add the batches of idempotent producers to
     *producers*.
 
-    The bytes from the first invalid batch on are deleted, and so are all later segments.
+    If a batch is invalid, it is deleted with all bytes and segments after it.
     """
     segments: list[Segment] = []
     intact = True

@@ -9,11 +9,10 @@ __all__ = ["expired_segments"]
 
 
 def expired_segments(segments: Sequence[Segment], config: LogConfig, now_ms: int) -> int:
-    """Return the number of *segments*, counted from the oldest, that ``retention.ms`` and ``retention.bytes``
-    do not keep.
+    """Return the number of old *segments* that must be deleted, as ``retention.ms`` and ``retention.bytes``
+    require.
 
-    If all segments are older than ``retention.ms``, all of them have expired. ``retention.bytes`` always
-    keeps the last segment.
+    ``retention.ms`` may delete all segments. ``retention.bytes`` always keeps the last segment.
     """
     count = 0
     if config.retention_ms >= 0:

@@ -1,8 +1,8 @@
 """A segment of a partition's log: a file of batches, and its index.
 
-The files are named after the offset of the first record, and bytes are only appended. They are written to the
-file before a producer gets its response, so they survive the end of the process (they are in the page cache).
-As with Kafka's defaults they are not synced to the disk, so a crash of the machine may lose the newest bytes.
+The files are named after the offset of the first record. Batches are only appended, and are written to the
+file before the producer gets its response. Therefore they survive a crash of the process. As with Kafka's
+defaults they are not synced to the disk, so a crash of the machine may lose the newest batches.
 """
 
 import os
@@ -18,7 +18,8 @@ __all__ = ["FileSlice", "Segment"]
 
 
 class FileSlice:
-    """A range of bytes in a segment file, which is sent without being read."""
+    """A range of bytes in a segment file, which can be sent with ``sendfile`` without being read into
+    memory."""
 
     __slots__ = ("_segment", "length", "position")
 
@@ -28,8 +29,8 @@ class FileSlice:
         self.length = length
 
     def open(self) -> int:
-        """Return a new file descriptor of the segment file, with which the slice can be sent even if its
-        topic is deleted."""
+        """Return a new file descriptor of the segment file. The slice can be sent from it even if the topic
+        is deleted meanwhile."""
         return os.dup(self._segment.descriptor())
 
     def read(self) -> bytes:
@@ -58,9 +59,10 @@ class Segment:
         return self.last_offset + 1
 
     def append(self, data: Buffer, last_offset: int, max_timestamp: int) -> None:
-        """Append *data*, encoded batches whose last record has *last_offset*.
+        """Append *data*, which consists of encoded batches. *last_offset* and *max_timestamp* are the
+        largest offset and timestamp of its records.
 
-        If the file cannot be written, raises OSError and leaves the file as it was.
+        Raises OSError if the file cannot be written; the file is then as it was before.
         """
         view = memoryview(data)
         written = 0
@@ -74,8 +76,8 @@ class Segment:
             raise
 
     def state(self) -> SegmentState:
-        """Return the state of the segment with which :meth:`restore` can open its file without reading all of
-        it."""
+        """Return the state of the segment. With this state, :meth:`restore` can open the segment without
+        reading the whole file."""
         return SegmentState(
             self.base_offset,
             self.size,
@@ -86,11 +88,11 @@ class Segment:
         )
 
     def restore(self, state: SegmentState) -> bool:
-        """Open the segment after a clean shutdown, which has saved *state*. Return False if the files differ
-        from *state*.
+        """Open the segment with *state*, which a clean shutdown has saved. Return False if the files do not
+        match *state*.
 
-        Reads the index, and the part of the file after the last entry of the index: the batches there must be
-        valid, and the last of them must end where the file ends.
+        Reads the index, and checks the batches after the last entry of the index: they must be valid, and the
+        last of them must end at the end of the file.
         """
         try:
             size = os.stat(self.path).st_size
@@ -124,17 +126,16 @@ class Segment:
         self.index.rewrite()
 
     def headers_from(self, offset: int) -> Iterator[BatchHeader]:
-        """Yield the headers of the batches from *offset* on. The index may be coarse, so the first batches
-        may end before *offset*."""
+        """Yield the headers of the batches from *offset* on. The first headers may be of batches before
+        *offset*, because the index does not have every batch."""
         return self.headers(self.index.floor(max(0, offset - self.base_offset)))
 
     def headers(self, position: int = 0) -> Iterator[BatchHeader]:
-        """Yield the headers of the batches from *position*, at which a batch must begin, to the end of the
-        file."""
+        """Yield the headers of all batches from *position* on. A batch must begin at *position*."""
         return read_headers(self.descriptor(), position, self.size) if position < self.size else iter(())
 
     def end_before(self, offset: int) -> int:
-        """Return the position in the file at which the batches before *offset* end."""
+        """Return the position in the file at which the last batch before *offset* ends."""
         if offset >= self.next_offset:
             return self.size
         return next(header.position for header in self.headers_from(offset) if header.last_offset >= offset)
@@ -160,6 +161,11 @@ class Segment:
 
     def delete(self) -> None:
         self.close()
+        self.unlink()
+
+    def unlink(self) -> None:
+        """Remove the files of the segment from its directory. Responses that read the open files can go
+        on."""
         self.path.unlink(missing_ok=True)
         self.index.path.unlink(missing_ok=True)
 

@@ -43,8 +43,8 @@ _POLL: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class TopicEntry:
-    """A topic as the broker writes it into ZooKeeper: its id, its settings, and (leader, leader epoch) of
-    each partition.
+    """A topic as the broker writes it into ZooKeeper: its id, its settings, and a pair (leader, leader epoch)
+    for each partition.
 
     The leader of a partition is also its only replica.
     """
@@ -65,8 +65,8 @@ class FoundTopic:
 
 @dataclass(frozen=True, slots=True)
 class FoundCluster:
-    """The cluster id and the topics that were found in ZooKeeper when a broker started. ``ignored`` has a
-    sentence for each entry that cannot be understood."""
+    """The cluster id and the topics that were found in ZooKeeper when a broker started. ``ignored`` has an
+    error message for each topic whose entry cannot be parsed."""
 
     cluster_id: str | None
     topics: tuple[FoundTopic, ...]
@@ -76,7 +76,8 @@ class FoundCluster:
 def find_cluster(broker_id: int) -> RegistryDialogue[FoundCluster]:
     """Return the cluster id and the topics that are in ZooKeeper.
 
-    Raises ConfigurationError if other brokers are registered there, because this broker cannot join them.
+    Raises ConfigurationError if a broker with another id than *broker_id* is registered there, because this
+    broker cannot join a cluster.
     """
     others = [each for each in broker_ids((yield Children(paths.BROKER_IDS))) if each != broker_id]
     if others:
@@ -103,11 +104,10 @@ def find_cluster(broker_id: int) -> RegistryDialogue[FoundCluster]:
 
 
 def announce(broker: BrokerNode, cluster_id: str, wait_seconds: float) -> RegistryDialogue[None]:
-    """Write the node of *broker* and the node of the controller. Raises ConfigurationError if another broker
-    has the same id.
+    """Register *broker* in ZooKeeper as a broker of the cluster and as its controller.
 
-    If the broker has crashed before, its old nodes exist until its old session ends. The dialogue waits for
-    that, for at most *wait_seconds*.
+    If the broker has crashed before, its old entries exist until its old session ends. The dialogue waits for
+    that, for at most *wait_seconds*. Raises ConfigurationError if another running broker has the same id.
     """
     if (yield Read(paths.CLUSTER_ID)) is None:
         yield from _put(paths.CLUSTER_ID, cluster_id_content(cluster_id))
@@ -134,8 +134,10 @@ def announce(broker: BrokerNode, cluster_id: str, wait_seconds: float) -> Regist
 def mirror_topics(
     before: Mapping[str, TopicEntry], after: Mapping[str, TopicEntry]
 ) -> RegistryDialogue[None]:
-    """Change the topics in ZooKeeper from *before*, which ZooKeeper has now, to *after*. May be repeated
-    after a failure."""
+    """Write the differences between the topics *before*, which are in ZooKeeper now, and the topics *after*.
+
+    If the dialogue fails, the caller may run it again.
+    """
     epoch: Node | None = yield Read(paths.CONTROLLER_EPOCH)
     controller_epoch = 1 if epoch is None else parse_controller_epoch(epoch.content)
     for name in before.keys() - after.keys():
@@ -158,11 +160,11 @@ def mirror_topics(
 def _create_ephemeral(
     path: str, content: bytes, is_own: Callable[[Node], bool], wait_seconds: float
 ) -> Generator[Any, Any, bool]:
-    """Create the ephemeral node at *path*. Return False if this session has created it before.
+    """Create the ephemeral node at *path*. Return True, or False if this session has already created it.
 
-    If the broker's earlier session has left this node, waits until the node is gone, for at most
-    *wait_seconds*. *is_own* tells whether a node that exists is of this broker. Raises ConfigurationError if
-    the node belongs to another broker, or if it is not deleted in time.
+    If an earlier session of this broker has left the node, the dialogue waits until ZooKeeper deletes it, for
+    at most *wait_seconds*. *is_own* tells whether this broker has created an existing node. Raises
+    ConfigurationError if the node belongs to another broker, or is not deleted in time.
     """
     waited = 0.0
     while True:
@@ -186,7 +188,7 @@ def _create_ephemeral(
 
 
 def _put(path: str, content: bytes) -> RegistryDialogue[None]:
-    """Create the node at *path* with *content*, or replace the content of the node that is there."""
+    """Create the node at *path* with *content*. If the node exists, replace its content."""
     try:
         yield Create(path, content)
     except NodeExistsError:

@@ -1,7 +1,7 @@
-"""The registration of a broker in ZooKeeper.
+"""Registers a broker in ZooKeeper.
 
-It begins when the broker starts, changes when topics change, and is renewed after the session with ZooKeeper
-has expired.
+A broker is registered when it starts, and again after its session with ZooKeeper has expired. When its topics
+change, their entries in ZooKeeper are updated.
 """
 
 import asyncio
@@ -47,9 +47,9 @@ class Registration:
     """The entries of one broker in ZooKeeper. Only the thread of the broker's event loop may call the
     methods.
 
-    The requests run in threads of an executor, so that the broker serves its clients meanwhile. This executor
-    is not the default executor of the loop: the loop would start a thread to end its default executor, and
-    some versions of Python do not allow that at the end of a program.
+    Requests to ZooKeeper run in an executor's threads, so that the broker can serve its clients meanwhile.
+    The registration has its own executor, because some versions of Python cannot shut down an event loop's
+    default executor at the end of a program.
     """
 
     def __init__(self, address: str, session_timeout: float, loop: asyncio.AbstractEventLoop) -> None:
@@ -72,8 +72,8 @@ class Registration:
         self._session.add_listener(self._on_session_event)
 
     async def find_cluster(self, broker_id: int) -> FoundCluster:
-        """Return the cluster id and the topics that ZooKeeper has before this broker begins to serve. Raises
-        RegistryConnectionError if ZooKeeper cannot be reached within the time-out of the session."""
+        """Return the cluster id and the topics that are in ZooKeeper, before this broker begins to serve
+        clients. Raises RegistryConnectionError if ZooKeeper cannot be reached within the session time-out."""
         look = partial(self._session.ask, Children(paths.BROKER_IDS), self._connection_timeout)
         await self._loop.run_in_executor(self._executor, look)
         found = await self.play(find_cluster(broker_id), _START_SECONDS)
@@ -82,8 +82,8 @@ class Registration:
         return found
 
     async def begin(self, broker_id: int, host: str, port: int, cluster_id: str) -> None:
-        """Write all entries of the broker, which serves at *host* and *port*. Raises ConfigurationError if
-        another broker has the same id."""
+        """Write all entries of the broker, which listens at *host* and *port*, into ZooKeeper. Raises
+        ConfigurationError if another broker has the same id."""
         address = BrokerEndpoint("PLAINTEXT", "PLAINTEXT", host, port)
         self._broker = BrokerNode(broker_id, (address,), timestamp_ms=now_ms())
         self._cluster_id = cluster_id
@@ -93,15 +93,16 @@ class Registration:
         self._written = wanted
 
     def topics_changed(self, topics: Mapping[str, TopicEntry]) -> None:
-        """Remember that *topics* are the broker's topics now. ``follow`` soon writes them into ZooKeeper."""
+        """Store the broker's present topics. ``follow`` then writes the changes into ZooKeeper."""
         self._wanted = topics
         self._due.set()
 
     async def follow(self) -> None:
-        """Write each change of the topics, and all entries again after the session has expired.
+        """Write each change of the topics into ZooKeeper, and all entries again after the session has
+        expired.
 
-        Runs until it is cancelled. Tries again after an error that is retriable, and raises any other error,
-        such as ConfigurationError if another broker has been registered with the id of this broker.
+        This task runs until it is cancelled. After a retriable error it tries again. It raises any other
+        error, such as ConfigurationError if another broker has registered with the id of this broker.
         """
         assert self._broker is not None
         pause = _FIRST_PAUSE
@@ -139,10 +140,10 @@ class Registration:
         return await self._loop.run_in_executor(self._executor, self._session.play, dialogue, timeout)
 
     async def close(self) -> None:
-        """End the session with ZooKeeper, which removes the broker's own node.
+        """End the session with ZooKeeper. ZooKeeper then deletes the broker's ephemeral nodes.
 
-        The broker goes on serving its clients during this call. If ZooKeeper does not answer, the call takes
-        one second more than the time-out of the session.
+        The broker continues to serve its clients during this call. If ZooKeeper does not answer, the call
+        takes one second more than the session time-out.
         """
         closed = asyncio.Event()
 
@@ -159,7 +160,9 @@ class Registration:
             ending.start()
         except RuntimeError as error:
             log.info(
-                "no thread can be started to end the session, so the broker waits for its end: %s", error
+                "the broker cannot serve clients while it ends its session with ZooKeeper, because no thread "
+                "can be started: %s",
+                error,
             )
             end_session()
         await closed.wait()

@@ -1,4 +1,4 @@
-"""The dialogue by which a broker reads offsets from ZooKeeper for clients that fetch them with version 0."""
+"""The dialogue that reads committed offsets from ZooKeeper, for OffsetFetch requests of version 0."""
 
 from collections.abc import Collection
 
@@ -16,7 +16,8 @@ def read_offsets(
 ) -> RegistryDialogue[dict[TopicPartition, int | NodeContentError]]:
     """Return the offsets that a group has committed in ZooKeeper, by partition.
 
-    If the node of a partition does not contain an offset, the result has an error for this partition.
+    If the ZooKeeper node of a partition does not contain an offset, the result has an error for this
+    partition.
     """
     where = {paths.committed_offset(group_id, each.topic, each.partition): each for each in partitions}
     nodes: list[Node | None] = yield from all_answers(map(Read, where))

@@ -117,7 +117,8 @@ def consume(
 
 
 def _longest_wait(timeout: float | None, config: ConsumerConfig) -> float | None:
-    """Return after how many seconds without a message the command stops. None means that it does not stop."""
+    """Return the number of seconds without a message after which the command stops, or None if it does not
+    stop."""
     if timeout is None and config.consumer_timeout_ms >= 0:
         return config.consumer_timeout_ms / 1000
     return timeout
@@ -133,7 +134,8 @@ class _Output:
         self.last: Sequence[Message] = ()
         """The batch of messages that was written last."""
         self.timeout = timeout
-        """The command stops after this many seconds without a message. None means that it does not stop."""
+        """The number of seconds without a message after which the command stops. None means that it does not
+        stop."""
         self._file, self._line, self._limit = file, line, limit
         self._moved = time.monotonic()
 

@@ -1,5 +1,6 @@
 """``pyklient groups``: list, describe and delete groups."""
 
+import time
 from dataclasses import asdict
 from functools import partial
 from typing import Literal
@@ -17,7 +18,7 @@ from pyklient.cli.group_tables import (
     print_zookeeper_group,
     zookeeper_group_facts,
 )
-from pyklient.cli.live_screen import frame_options, watch
+from pyklient.cli.live_screen import frame_options, local_time, watch
 from pyklient.cli.parameter_checks import checked, text
 from pyklient.cli.tables import print_json, print_table
 from pyklient.config import AdminConfig
@@ -85,7 +86,7 @@ def describe(
     with Admin(**options) as admin:
         watch(
             lambda: _facts(admin, group, with_zookeeper=with_zookeeper),
-            lambda facts: _show(*facts, as_json=as_json),
+            lambda facts: _show(*facts, as_json=as_json, with_time=watches),
             interval,
             frames if watches else 1,
         )
@@ -119,10 +120,12 @@ def delete(
         delete_each(names, partial(admin.delete_group, coordination=coordination))
 
 
-def _show(in_zookeeper: Facts | None, in_kafka: Facts | None, *, as_json: bool) -> None:
+def _show(in_zookeeper: Facts | None, in_kafka: Facts | None, *, as_json: bool, with_time: bool) -> None:
     if as_json:
         print_json(in_kafka if in_zookeeper is None else {**in_zookeeper, "kafka": in_kafka})
         return
+    if with_time:
+        print(local_time(time.time()))
     if in_zookeeper is not None:
         print_zookeeper_group(in_zookeeper)
     if in_kafka is not None:

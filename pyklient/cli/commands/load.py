@@ -4,7 +4,7 @@ import contextlib
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,10 +13,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from pyklient.cli.cluster_options import ClusterOptions, cluster_options
-from pyklient.cli.parameter_checks import checked, text, topic_name
+from pyklient.cli.parameter_checks import checked, moment, text, topic_name
 from pyklient.cli.tables import print_json, print_table
 from pyklient.config import NOT_READ, ConsumerConfig
+from pyklient.counted import counted
 from pyklient.missing_packages import without_pyspark
+from pyklient.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,8 +33,10 @@ AS_TYPED: Final = {
     "Set fail_on_data_loss to false": "Give --go-on",
     "max_records": "--max-records",
     "partition_by": "--partition-by",
+    "rewind_to": "--rewind-to",
 }
-"""Phrases in the errors of ``pyklient.spark.load``, and the phrases that the command shows instead."""
+"""Maps phrases in the errors of ``pyklient.spark.load``, such as ``max_records``, to the phrases that the
+command shows instead, such as ``--max-records``."""
 
 
 def _setting(given: str) -> tuple[str, str]:
@@ -42,12 +46,25 @@ def _setting(given: str) -> tuple[str, str]:
     return name.strip(), value
 
 
-def _time(given: str) -> datetime:
-    try:
-        found = datetime.fromisoformat(given)
-    except ValueError:
-        raise ValueError(f"{given!r} is not a time such as 2025-03-01T00:00:00+00:00") from None
-    return found.astimezone() if found.tzinfo is None else found
+def _point(given: str) -> datetime | tuple[TopicPartition, int]:
+    with contextlib.suppress(ValueError):
+        return moment(given)
+    topic, *numbers = given.split(":")
+    if len(numbers) == 2 and all(each.isascii() and each.isdigit() and len(each) < 19 for each in numbers):
+        return TopicPartition(topic_name(topic), int(numbers[0])), int(numbers[1])
+    raise ValueError(
+        f"{given!r} is neither a time such as 2025-03-01T00:00:00+00:00 nor TOPIC:PARTITION:OFFSET"
+    )
+
+
+def _rewind(
+    points: Sequence[datetime | tuple[TopicPartition, int]],
+) -> datetime | dict[TopicPartition, int] | None:
+    """Return the point to which the loads are rewound: one time, or the offsets of several partitions."""
+    times = [each for each in points if isinstance(each, datetime)]
+    if times and len(points) > 1:
+        raise click.UsageError("--rewind-to takes one time, or the offsets of several partitions, not both")
+    return times[0] if times else dict(each for each in points if not isinstance(each, datetime)) or None
 
 
 @click.command(
@@ -65,7 +82,15 @@ With spark-submit, call pyklient.spark.load in your own script, with its session
 @click.argument("topics", nargs=-1, metavar="TOPIC…", callback=checked(topic_name))
 @click.argument("path", callback=checked(text))
 @click.option(
-    "--start", metavar="TIME", callback=checked(_time), help="Start of topics that have not been loaded yet."
+    "--start", metavar="TIME", callback=checked(moment), help="Start of topics that have not been loaded yet."
+)
+@click.option(
+    "--rewind-to",
+    "rewind_to",
+    metavar="TIME|TOPIC:0:OFFSET",
+    multiple=True,
+    callback=checked(_point),
+    help="Load again what has come since TIME, or from OFFSET on (repeatable), and replace those loads.",
 )
 @click.option(
     "--max-records", type=click.IntRange(1), help="Load about this many records; the next load continues."
@@ -102,6 +127,7 @@ def load(
     topics: tuple[str, ...],
     path: str,
     start: datetime | None,
+    rewind_to: tuple[datetime | tuple[TopicPartition, int], ...],
     max_records: int | None,
     columns: tuple[str, ...],
     partition_by: tuple[str, ...],
@@ -123,6 +149,7 @@ def load(
         raise click.UsageError(
             f"the only argument is {path!r}: pass one or more topics, and then PATH as the last argument"
         )
+    rewind = _rewind(rewind_to)
     options = cluster.of_a_job().options(ConsumerConfig)
     kept = {name: value for name, value in options.items() if name not in NOT_READ}
     with _session(master, dict(conf)) as spark:
@@ -143,6 +170,7 @@ def load(
                     transform=selected if columns else None,
                     partition_by=list(partition_by) or None,
                     start=start,
+                    rewind_to=rewind,
                     max_records=max_records,
                     include_headers=headers,
                     fail_on_data_loss=not go_on,
@@ -212,7 +240,15 @@ def _show(done: "LoadResult", *, as_json: bool) -> None:
         offsets: dict[str, dict[str, Any]] = {}
         for (topic, partition), each in sorted(done.offsets.items()):
             offsets.setdefault(topic, {})[str(partition)] = {"start": each.start, "end": each.end}
-        print_json({"load": done.number, "path": done.path, "rows": done.rows, "offsets": offsets})
+        print_json(
+            {
+                "load": done.number,
+                "path": done.path,
+                "rows": done.rows,
+                "offsets": offsets,
+                "replaced": list(done.replaced),
+            }
+        )
         return
     if done.number is None:
         print("no new records")
@@ -221,7 +257,9 @@ def _show(done: "LoadResult", *, as_json: bool) -> None:
     print_table(
         ["topic", "partition", "from", "to"], [(*each, where.start, where.end) for each, where in listed]
     )
-    print(f"{done.rows:,} rows in {done.path}")
+    print(f"{counted(done.rows, 'row')} in {done.path}")
+    if done.replaced:
+        print(f"replaced loads: {', '.join(map(str, done.replaced))}")
 
 
 def _first_lines(message: str) -> str:

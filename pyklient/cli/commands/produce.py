@@ -20,11 +20,11 @@ from pyklient.producer.producer import Producer
 __all__ = ["produce"]
 
 _GRACE: Final = 10.0
-"""After one line has failed, the lines in flight have this many seconds to be stored."""
+"""The number of seconds for which the command waits for the lines in flight after a line has failed."""
 
 _OF_A_LINE: Final = 8
-"""The longest line that is accepted, as a multiple of the largest record. JSON may need six characters for
-one byte of a record."""
+"""The command accepts lines of up to this many times the largest record. JSON may need six characters for one
+byte of a record."""
 
 
 @click.command(

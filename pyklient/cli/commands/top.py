@@ -4,7 +4,6 @@ import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import datetime
 from operator import attrgetter
 from typing import Any, Final
 
@@ -13,10 +12,11 @@ import click
 from pyklient.admin import Admin
 from pyklient.cli.cluster_activity import Activity, ActivityReader
 from pyklient.cli.cluster_options import ClusterOptions, cluster_options
-from pyklient.cli.live_screen import frame_options, watch
+from pyklient.cli.live_screen import frame_options, local_time, watch
 from pyklient.cli.parameter_checks import checked, text, topic_name
 from pyklient.cli.tables import print_json, print_table
 from pyklient.config import AdminConfig
+from pyklient.counted import counted
 
 __all__ = ["top"]
 
@@ -66,10 +66,9 @@ def top(
 
 
 def _show(found: Activity, where: str) -> None:
-    at = datetime.fromtimestamp(found.time).astimezone().isoformat(sep=" ", timespec="seconds")
     lag = sum(each.lag for each in found.groups)
-    topics = "1 topic" if len(found.topics) == 1 else f"{len(found.topics)} topics"
-    print(f"{at}  {where}: {topics}, lag of the groups {lag:,}")
+    topics = counted(len(found.topics), "topic")
+    print(f"{local_time(found.time)}  {where}: {topics}, lag of the groups {lag:,}")
     busiest = sorted(found.topics, key=lambda each: (-(each.rate or 0.0), each.topic))
     behind = sorted(found.groups, key=attrgetter("lag"), reverse=True)
     space = max(2, shutil.get_terminal_size().lines - _OTHER_LINES) if sys.stdout.isatty() else None

@@ -165,8 +165,8 @@ def _remove(admin: Admin, name: str) -> None:
 
 
 class _Worker(ABC):
-    """A thread that keeps its error for the thread that made it, and the times of its start and last
-    progress."""
+    """A thread that does a part of the job. It records its error, the time of its start and the time of its
+    last progress."""
 
     def __init__(self, name: str) -> None:
         self.error: BaseException | None = None
@@ -181,7 +181,8 @@ class _Worker(ABC):
 
     @abstractmethod
     def work(self) -> None:
-        """Do the thread's work. Return when it is done, or when another thread asks this one to stop."""
+        """Do the thread's work. Return when the work is done, or when another thread asks this thread to
+        stop."""
 
     @property
     def seconds(self) -> float:
@@ -281,7 +282,8 @@ class _Job:
                 worker.thread.join(_END)
 
     def _go_on(self, now: Progress) -> None:
-        """Start to produce when two members have joined. Let the third member join half-way."""
+        """Begin the next part of the job if *now* is the time for it: start to produce when two members have
+        joined, and let the third member join when half of the flights are produced."""
         joined = sum(reader.joined for reader in self._readers)
         if joined == _MEMBERS:
             self._source.group_is_whole.set()

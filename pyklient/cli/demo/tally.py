@@ -12,7 +12,8 @@ _MODULUS = 1 << 128
 
 
 def fingerprint(key: bytes, value: bytes) -> int:
-    """Return a 128-bit hash of a message. The length of the key is hashed too, to separate key and value."""
+    """Return a 128-bit hash of a message. The length of the key is hashed too, so that the hash depends on
+    where the key ends and the value begins."""
     hashed = blake2b(len(key).to_bytes(4, "big"), digest_size=16)
     hashed.update(key)
     hashed.update(value)
@@ -62,8 +63,8 @@ class Seen:
 def merge(readers: Iterable[Seen]) -> tuple[Tally, Counter[bytes], int]:
     """Count the messages of all readers together.
 
-    Return the distinct messages, the number of repeated messages by key, and the number of messages that two
-    readers got with different content.
+    Return a tally of the distinct messages, the number of repeated messages by key, and the number of
+    messages that two readers got with different content.
     """
     together: dict[tuple[int, bytes], dict[int, int]] = defaultdict(dict)
     again: Counter[bytes] = Counter()

@@ -1,17 +1,17 @@
 """The fetch budget: how many bytes may be fetched ahead, over all partitions of a client.
 
 Half of the budget is divided evenly between the partitions, so that each partition can be fetched however
-slowly the loops of the other partitions read. The other half is common to all partitions. A partition that
-uses a part of the common half must leave at least as many bytes of it free, so partitions whose loops read
-nothing never use up the common half. Within these limits, a partition is fetched as far ahead as its loop
-reads in one second, and at least two fetches ahead.
+slowly the loops of the other partitions read. The other half is common to all partitions. A partition gets
+more bytes of the common half only while more bytes of it are free than the partition already uses. So
+partitions whose loops read nothing do not use up the common half. Within these limits, a partition is fetched
+as far ahead as its loop reads in one second, and at least two fetches ahead.
 """
 
 from collections.abc import Collection, Iterable, Sequence
 
-from pyklient.consumer.fetch.fetch_position import Cursor, FetchedBatches, FetchSink
+from pyklient.consumer.fetch.fetch_position import Cursor, FetchedBatches
 
-__all__ = ["ExpectedResponse", "FetchBudget", "ResponseMemory", "within_queues"]
+__all__ = ["ExpectedResponse", "FetchBudget", "ResponseMemory"]
 
 _SMALLEST_FETCH = 64 * 1024
 _IDLE_BYTES = 16 * 1024 * 1024
@@ -54,8 +54,8 @@ class FetchBudget:
         out.
 
         *per_partition* is the largest number of bytes of one partition in a response. *now* is in seconds.
-        *least* is the smallest limit that is useful: old brokers return nothing if the next message is larger
-        than the limit. A cursor with nothing queued is always allowed at least *least*.
+        *least* is the smallest useful limit, because old brokers return nothing if the next message is larger
+        than the limit. A cursor without queued bytes may always fetch at least *least* bytes.
         """
         own, spare = self._own, self._spare()
         enough = max(least, min(per_partition, own // 2))
@@ -73,10 +73,11 @@ class FetchBudget:
         return allowed
 
     def response_limit(self, response: ExpectedResponse, allowed: Collection[Cursor], most: int) -> int:
-        """Return the largest size, at most *most*, of *response*, which has records of the cursors *allowed*.
+        """Return the largest number of bytes, up to *most*, that *response* with records of the cursors
+        *allowed* may have.
 
-        The bytes that are free now are divided evenly between the fetchers. The cursors always get the bytes
-        that are reserved for them.
+        Each fetcher gets an equal part of the bytes that are free now, or the bytes that are reserved for its
+        cursors if these are more.
         """
         others = sum(each.size for each in self.responses if each is not response)
         left = self._total - others - sum(cursor.waiting_bytes for cursor in self.cursors)
@@ -101,18 +102,6 @@ class FetchBudget:
         return _IDLE_BYTES // max(1, len(self.responses))
 
 
-def within_queues(cursors: Iterable[Cursor]) -> list[Cursor]:
-    """Return those of *cursors* for which the queues of their streams have space, for one chunk each."""
-    space: dict[FetchSink, int] = {}
-    allowed = []
-    for cursor in cursors:
-        free = space[cursor.queue] if cursor.queue in space else cursor.queue.free_chunks()
-        space[cursor.queue] = free - 1
-        if free > 0:
-            allowed.append(cursor)
-    return allowed
-
-
 class ResponseMemory:
     """The responses that one fetcher has received and that are still in memory.
 
@@ -133,14 +122,22 @@ class ResponseMemory:
         If the remaining responses keep more than *idle_allowed* bytes that are already read, copy the unread
         slices of the responses with the fewest unread bytes. The memory of these responses is then freed.
         """
-        kept = [
-            (size, [fetched for fetched in parts if fetched.size and fetched.cursor.active])
-            for size, parts in self._memory
-        ]
-        self._memory = [(size, parts) for size, parts in kept if parts]
-        idle = {id(parts): size - sum(fetched.size for fetched in parts) for size, parts in self._memory}
+        kept: list[tuple[int, list[FetchedBatches]]] = []
+        idle: dict[int, int] = {}
+        for size, parts in self._memory:
+            unread, left = [], 0
+            for fetched in parts:
+                if (part := fetched.size) and fetched.cursor.active:
+                    unread.append(fetched)
+                    left += part
+            if unread:
+                kept.append((size, unread))
+                idle[id(unread)] = size - left
+        self._memory = kept
         excess = sum(idle.values()) - idle_allowed
-        for _, parts in sorted(self._memory, key=lambda frame: idle[id(frame[1])], reverse=True):
+        if excess <= 0:
+            return
+        for _, parts in sorted(kept, key=lambda frame: idle[id(frame[1])], reverse=True):
             if excess <= 0:
                 break
             excess -= idle[id(parts)]

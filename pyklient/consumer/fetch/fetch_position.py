@@ -1,10 +1,10 @@
 """The cursor, which owns the fetch position of a partition, and the batches that were fetched for it."""
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias
+from collections.abc import Callable
+from typing import TypeAlias
 
-from pyklient.consumer.owned_partitions import OwnedPartition
+from pyklient.consumer.owned_partitions import LookedUp, OwnedPartition
 from pyklient.consumer.start_points import StartPoint
 from pyklient.errors import KafkaError
 from pyklient.metrics.consumer_counts import PartitionCounts
@@ -12,38 +12,9 @@ from pyklient.protocol.primitives import ZERO_UUID
 from pyklient.protocol.records.aborted_transactions import AbortedTransactions
 from pyklient.topic_partition import TopicPartition
 
-__all__ = ["Cursor", "FetchFailure", "Item", "Pace", "FetchedBatches", "FetchSink"]
+__all__ = ["Cursor", "FetchFailure", "Item", "Pace", "FetchedBatches"]
 
 _PERIOD = 1.0
-
-
-class FetchSink(Protocol):
-    """The queue of a stream, into which fetchers and the leader lookup put what they have fetched."""
-
-    def put(self, items: "Sequence[Item]") -> None:
-        """Queue *items*, which belong to one cursor. This call never waits."""
-
-    def begin_at(self, cursor: "Cursor", offset: int) -> None:
-        """Continue *cursor* at *offset*, which was looked up.
-
-        The offset becomes the stream's position as soon as everything queued of *cursor* has been handed out.
-        """
-
-    def free_chunks(self) -> int:
-        """Return how many more fetched batches the queue accepts by ``queued_max_message_chunks``. It may be
-        negative."""
-
-    def begin(self, cursor: "Cursor") -> None:
-        """Record that *cursor* reads its partition from now on."""
-
-    def replace(self, cursor: "Cursor", position: int | None) -> "Cursor | None":
-        """Remove everything that is queued of *cursor*, and return its successor, which begins at *position*.
-
-        Return None if *cursor* is not active.
-        """
-
-    def fail(self, error: Exception) -> None:
-        """Make every loop over the stream raise *error*, because reading cannot continue."""
 
 
 class Pace:
@@ -68,7 +39,7 @@ class Pace:
 
 
 class Cursor:
-    """One partition that is being fetched: the stream that reads it, and the position of the next fetch.
+    """One partition that is being fetched, with the position of the next fetch.
 
     A cursor belongs to one thread at a time: the fetcher of its leader, or the leader lookup. Only that
     thread changes ``position`` and ``fetched``, and ``taken`` changes only while the stream's lock is held.
@@ -76,15 +47,13 @@ class Cursor:
     """
 
     __slots__ = (
-        "counts", "dropped", "end", "failures", "fetch_bytes", "fetched", "leader_epoch", "on_decoded",
-        "owned", "pace", "partition", "position", "queue", "reset", "retry_at", "start_point", "taken",
-        "topic_id",
+        "counts", "dropped", "end", "fetch_bytes", "fetched", "leader_epoch", "on_decoded", "owned", "pace",
+        "partition", "position", "reset", "start_point", "taken", "topic_id",
     )  # fmt: skip
 
     def __init__(
         self,
         owned: OwnedPartition,
-        queue: FetchSink,
         *,
         position: int | None,
         reset: str,
@@ -92,28 +61,23 @@ class Cursor:
     ) -> None:
         self.partition: TopicPartition = owned.partition
         self.owned = owned
-        self.queue = queue
         self.position = position
         """The fetch position, which is the offset to fetch next. None until it is looked up."""
         self.reset = reset
         """The offset to start at if the log does not have the position: ``earliest``, ``latest``, or ``none``
         for an error."""
         self.start_point: StartPoint | None = None
-        """The point at which the program asks to begin, until its offset is looked up. If it is None,
-        ``reset`` says what to look up."""
+        """The start point that the program has named, until its offset is looked up. If it is None, ``reset``
+        determines the offset to begin at."""
         self.end = end
         """The offset at which reading ends. None if reading does not end."""
         self.leader_epoch = -1
         self.topic_id = ZERO_UUID
         """The id of the topic; zeros if the cluster has no topic ids. Like the leader epoch, the id comes
         from the last leader lookup."""
-        self.failures = 0
-        """The number of fetches that have failed in a row."""
-        self.retry_at = 0.0
-        """The time before which the partition is not fetched again."""
         self.fetch_bytes: int | None = None
-        """The number of bytes to ask for in the next fetch, if the last response ended within its first
-        message. None to ask for as many bytes as the budget allows."""
+        """The number of bytes to request in the next fetch, if the last response had only a part of its first
+        message. Otherwise None, and the next fetch requests as many bytes as the budget allows."""
         self.fetched = 0
         """The number of bytes that have been queued for the stream so far."""
         self.taken = 0
@@ -161,10 +125,16 @@ class Cursor:
             self.on_decoded = None
             on_decoded()
 
+    def begin(self, offset: int) -> None:
+        """Begin at *offset*, which was looked up. The caller then calls ``begin_at`` of the stream's
+        queue."""
+        self.position, self.start_point = offset, None
+        self.owned.looked_up = LookedUp(offset, self.topic_id)
+
     def successor(self, position: int | None) -> "Cursor":
         """Return a new cursor that reads the same partition from *position* on. The caller then marks this
         cursor as dropped."""
-        cursor = Cursor(self.owned, self.queue, position=position, reset=self.reset, end=self.end)
+        cursor = Cursor(self.owned, position=position, reset=self.reset, end=self.end)
         cursor.topic_id, cursor.counts = self.topic_id, self.counts
         cursor.start_point = self.start_point if position is None else None
         return cursor
@@ -174,10 +144,11 @@ class FetchedBatches:
     """The undecoded batches of one partition from one fetch response.
 
     The next record to decode is at byte ``at`` and offset ``start``. The thread that reads the stream moves
-    both. ``next_offset`` is the offset after the last of these batches.
+    both. ``next_offset`` is the offset after the last of these batches. All of them have the same
+    ``leader_epoch``, which is -1 if the record format has none.
     """
 
-    __slots__ = ("aborted", "at", "buffer", "cursor", "next_offset", "start")
+    __slots__ = ("aborted", "at", "buffer", "cursor", "leader_epoch", "next_offset", "start")
 
     def __init__(
         self,
@@ -186,6 +157,7 @@ class FetchedBatches:
         start: int,
         next_offset: int,
         aborted: AbortedTransactions | None = None,
+        leader_epoch: int = -1,
     ) -> None:
         self.cursor = cursor
         self.buffer = buffer
@@ -193,10 +165,13 @@ class FetchedBatches:
         self.start = start
         self.next_offset = next_offset
         self.aborted = aborted
+        self.leader_epoch = leader_epoch
 
     def copy(self) -> "FetchedBatches":
         """Return a copy that can be decoded again from the same position. The copy shares the bytes."""
-        copy = FetchedBatches(self.cursor, self.buffer, self.start, self.next_offset, self.aborted)
+        copy = FetchedBatches(
+            self.cursor, self.buffer, self.start, self.next_offset, self.aborted, self.leader_epoch
+        )
         copy.at = self.at
         return copy
 

@@ -14,12 +14,16 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from typing import TypeAlias
 
 from pyklient.config import ConsumerConfig
-from pyklient.consumer.fetch.fetch_budget import ExpectedResponse, FetchBudget, ResponseMemory, within_queues
+from pyklient.consumer.fetch.fetch_budget import ExpectedResponse, FetchBudget, ResponseMemory
 from pyklient.consumer.fetch.fetch_position import Cursor, FetchedBatches, FetchFailure
 from pyklient.consumer.fetch.fetch_session import FetchSession, Wanted, name_all
+from pyklient.consumer.fetch.fetched_partition import FetchedPartition, within_queues
+from pyklient.consumer.fetch.max_wait import MaxWait
 from pyklient.consumer.fetch.partial_messages import LIMITED, as_many_as_fit, ask_for_more
+from pyklient.consumer.fetch.whole_batches import whole_batches
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import (
     BrokerError,
@@ -38,11 +42,10 @@ from pyklient.net.network_client import NetworkClient
 from pyklient.outage import Outage
 from pyklient.protocol.messages import FetchRequest, FetchResponse
 from pyklient.protocol.primitives import ZERO_UUID
-from pyklient.protocol.records import AbortedTransactions, RecordBatch
-from pyklient.protocol.records.batch_header import batch_end
+from pyklient.protocol.records import AbortedTransactions
 from pyklient.topic_partition import TopicPartition
 
-__all__ = ["Fetcher", "may_pass", "whole_batches"]
+__all__ = ["Fetcher", "may_pass"]
 
 log = logging.getLogger("pyklient.consumer")
 
@@ -50,18 +53,17 @@ _BY_NAME = 12
 """The newest version of Fetch that names topics by name. Later versions have topic ids only."""
 _TICK = 1.0
 _GONE_AFTER = 5.0
-"""The outage of a broker counts as over when the fetcher has had no partitions of that broker for this number
-of seconds."""
-_BRIEF_MS = 10
-_LONGEST_BRIEF_MS = 100  # a loop that goes on after a pause may have to wait this long
+"""The number of seconds after which an outage of a broker counts as over because the fetcher has no more
+partitions of this broker."""
+_PartitionData: TypeAlias = FetchResponse.FetchableTopicResponse.PartitionData
 _ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
 
 
 class Fetcher:
-    """Fetches the partitions that the broker *node_id* leads. It calls *seek* with each cursor that needs
-    another leader.
+    """Fetches the partitions that the broker *node_id* leads. It calls *seek* with the state of each
+    partition that needs another leader.
 
-    The fetcher's thread owns the positions of its cursors. Other threads pass cursors to it with
+    The fetcher's thread owns the positions of its cursors. Other threads pass partitions to it with
     :meth:`assign`.
     """
 
@@ -71,7 +73,7 @@ class Fetcher:
         client: NetworkClient,
         config: ConsumerConfig,
         budget: FetchBudget,
-        seek: Callable[[Cursor, KafkaError | None], None],
+        seek: Callable[[FetchedPartition, KafkaError | None], None],
     ) -> None:
         self.node_id = node_id
         self.response = ExpectedResponse()
@@ -79,8 +81,8 @@ class Fetcher:
         self._config = config
         self._budget = budget
         self._seek = seek
-        self._inbox: queue.SimpleQueue[Cursor | None] = queue.SimpleQueue()
-        self._cursors: dict[TopicPartition, Cursor] = {}
+        self._inbox: queue.SimpleQueue[FetchedPartition | None] = queue.SimpleQueue()
+        self._states: dict[TopicPartition, FetchedPartition] = {}
         self._memory = ResponseMemory()
         self._connection: Connection | None = None
         self._session = FetchSession()
@@ -89,13 +91,12 @@ class Fetcher:
             log, f"fetches from broker {node_id}", "fetch_outage", level=logging.INFO, broker=node_id
         )
         self._closing = False
-        self._brief_ms = _BRIEF_MS
-        self._progress = 0
+        self._max_wait = MaxWait(config.fetch_max_wait_ms)
         self.thread = threading.Thread(target=self._run, name=f"pyklient-fetcher-{node_id}", daemon=True)
 
-    def assign(self, cursor: Cursor) -> None:
-        """Fetch *cursor* from now on, beginning at its position."""
-        self._inbox.put(cursor)
+    def assign(self, state: FetchedPartition) -> None:
+        """Fetch the partition of *state* from now on, beginning at the position of its cursor."""
+        self._inbox.put(state)
 
     def close(self) -> None:
         """Make the thread end, even in the middle of a fetch. This call does not wait for the end."""
@@ -117,37 +118,41 @@ class Fetcher:
             pass
         except Exception as error:
             log.exception("reading from broker %d has stopped unexpectedly; please report this", self.node_id)
-            for cursor in self._cursors.values():
-                cursor.queue.fail(error)
+            for state in self._states.values():
+                state.queue.fail(error)
 
     def _allowed(self) -> dict[Cursor, int]:
         limit = self._config.max_partition_fetch_bytes
-        fetched = [cursor for cursor in self._cursors.values() if not cursor.paused]
+        fetched = [state for state in self._states.values() if not state.cursor.paused]
         if self._config.queued_max_message_chunks is not None:
             fetched = within_queues(fetched)
-        return self._budget.allow(fetched, limit, time.monotonic(), least=self._least)
+        cursors = [state.cursor for state in fetched]
+        return self._budget.allow(cursors, limit, time.monotonic(), least=self._least)
 
     def _admit(self) -> None:
-        """Add the cursors that other threads have passed, and drop the cursors that are not active any
-        more."""
+        """Add the cursors that other threads have handed over, and drop the cursors that are not active
+        any more."""
         while not self._inbox.empty():
             self._adopt(self._inbox.get_nowait())
-        gone = [cursor for cursor in self._cursors.values() if not cursor.active]
-        for cursor in gone:
-            del self._cursors[cursor.partition]
+        gone = [partition for partition, state in self._states.items() if not state.cursor.active]
+        for partition in gone:
+            if self._states.pop(partition).cursor.dropped:
+                self._max_wait.note_move()
         if gone:
             self._memory.compact(self._budget.idle_allowed)
 
-    def _adopt(self, cursor: Cursor | None) -> None:
-        if cursor is not None:
-            self._cursors[cursor.partition] = cursor
+    def _adopt(self, state: FetchedPartition | None) -> None:
+        if state is not None:
+            if state.cursor.partition in self._states:
+                self._max_wait.note_move()
+            self._states[state.cursor.partition] = state
 
     def _wait_for_budget(self) -> None:
         """Wait until a loop has decoded something, which frees budget, until a partition is resumed, or until
         there is a new cursor."""
-        for cursor in self._cursors.values():
-            cursor.on_decoded = self._wake
-        if not self._cursors:
+        for state in self._states.values():
+            state.cursor.on_decoded = self._wake
+        if not self._states:
             self._outage.passed_by(_GONE_AFTER, "other brokers lead the partitions now")
         # A loop may have read something before it could see that this thread waits for it.
         if not self._allowed():
@@ -166,8 +171,8 @@ class Fetcher:
             version = connection.version_of(FetchRequest, _newest(allowed))
             self._least = 1 if version >= LIMITED else self._config.max_partition_fetch_bytes
             if version < LIMITED:
-                allowed = as_many_as_fit(self._cursors, allowed, self._config.fetch_max_bytes)
-            max_wait_ms = self._max_wait_ms(allowed)
+                allowed = as_many_as_fit(self._states, allowed, self._config.fetch_max_bytes)
+            max_wait_ms = self._max_wait.next_ms(self._left_out(allowed))
             request = self._request(allowed, version, max_wait_ms)
             response: FetchResponse = connection.ask(
                 request, max_wait_ms / 1000 + timeout, max_version=version
@@ -187,8 +192,8 @@ class Fetcher:
             if may_pass(error):
                 self._lose_all(error)
             else:
-                for cursor in list(self._cursors.values()):
-                    self._fail(cursor, error)
+                for state in list(self._states.values()):
+                    self._fail(state, error)
         finally:
             self.response.size = 0
 
@@ -218,140 +223,134 @@ class Fetcher:
             self._session.fill(request, wanted, by_id=version > _BY_NAME)
         return request
 
-    def _max_wait_ms(self, allowed: Mapping[Cursor, int]) -> int:
-        """Return for how many milliseconds the broker may wait for data.
-
-        The time is short while a partition is left out because its part of the fetch budget is used up, since
-        its loop may soon read on and free some of it. The time doubles with each request during which that
-        loop reads nothing.
-        """
-        most = self._config.fetch_max_wait_ms
-        left_out = [
-            cursor for cursor in self._cursors.values() if cursor not in allowed and not cursor.paused
-        ]
-        if not left_out:
-            return most
-        progress = sum(cursor.taken for cursor in left_out)
-        self._brief_ms = _BRIEF_MS if progress != self._progress else 2 * self._brief_ms
-        self._brief_ms = min(self._brief_ms, _LONGEST_BRIEF_MS)
-        self._progress = progress
-        return min(self._brief_ms, most)
+    def _left_out(self, allowed: Mapping[Cursor, int]) -> list[Cursor]:
+        """Return the cursors that are not in *allowed*, although they are not paused."""
+        if len(allowed) == len(self._states):
+            return []
+        cursors = [state.cursor for state in self._states.values()]
+        return [cursor for cursor in cursors if cursor not in allowed and not cursor.paused]
 
     def _lose_all(self, error: KafkaError | None) -> None:
         if error is not None:
             self._outage.failed(error, "looking up the leaders of its partitions")
-        for cursor in list(self._cursors.values()):
-            self._lose(cursor, error)
+        for state in list(self._states.values()):
+            self._lose(state, error)
 
-    def _lose(self, cursor: Cursor, error: KafkaError | None) -> None:
-        del self._cursors[cursor.partition]
-        self._seek(cursor, error)
+    def _lose(self, state: FetchedPartition, error: KafkaError | None) -> None:
+        del self._states[state.cursor.partition]
+        self._seek(state, error)
 
     def _accept(self, allowed: Mapping[Cursor, int], response: FetchResponse, version: int) -> None:
         by_id = version > _BY_NAME
         asked = {
-            (cursor.topic_id if by_id else cursor.partition.topic, cursor.partition.partition): cursor
-            for cursor in allowed
+            (each.topic_id if by_id else each.partition.topic, each.partition.partition): each
+            for each in allowed
         }
         size, now = 0, time.monotonic()
         parts: list[FetchedBatches] = []
         for topic in response.responses:
             for data in topic.partitions:
                 cursor = asked.get((topic.topic_id if by_id else topic.topic, data.partition_index))
-                if cursor is None or not cursor.active:
+                if (
+                    cursor is None
+                    or not cursor.active
+                    or (state := self._states.get(cursor.partition)) is None
+                ):
                     continue
                 if data.high_watermark >= 0:
                     cursor.counts.readable_to = _readable_to(data, self._config.isolation_level)
                 if data.error_code:
-                    self._accept_error_code(cursor, data.error_code)
+                    self._accept_error_code(state, data.error_code)
                 elif data.records:
                     size += len(data.records)
                     cursor.counts.fetched.add(0, len(data.records), now)
-                    parts += self._queue(cursor, data, allowed[cursor])
+                    parts += self._queue(state, data, allowed[cursor])
                 elif cursor.end is not None and size == 0 and len(allowed) == 1:
-                    self._pass_gap(cursor, data)
+                    self._pass_gap(state, data)
         self._memory.add(size, parts)
         self._memory.compact(self._budget.idle_allowed)
 
-    def _queue(
-        self,
-        cursor: Cursor,
-        data: "FetchResponse.FetchableTopicResponse.PartitionData",
-        asked: int,
-    ) -> list[FetchedBatches]:
-        """Put the records in *data*, up to the last whole batch, into the queue of the cursor's stream."""
+    def _queue(self, state: FetchedPartition, data: _PartitionData, asked: int) -> list[FetchedBatches]:
+        """Put the records in *data*, up to the last whole batch, into the queue of *state*."""
         records: memoryview = memoryview(data.records or b"")
+        cursor = state.cursor
         position = cursor.position or 0
         try:
-            end, next_offset = whole_batches(records)
+            runs = whole_batches(records)
         except CorruptRecordError as error:
             self._fail(
-                cursor, CorruptRecordError(f"cannot read {cursor.partition} after offset {position}: {error}")
+                state, CorruptRecordError(f"cannot read {cursor.partition} after offset {position}: {error}")
             )
             return []
-        if not end:
+        if not runs:
             try:
                 ask_for_more(cursor, asked, records, self._config.fetch_max_bytes)
             except MessageTooLargeError as error:
-                self._fail(cursor, error)
+                self._fail(state, error)
             return []
         cursor.fetch_bytes = None
         aborted = data.aborted_transactions
-        fetched = FetchedBatches(
-            cursor,
-            records[:end],
-            position,
-            next_offset,
+        transactions = (
             AbortedTransactions((each.producer_id, each.first_offset) for each in aborted)
             if aborted
-            else None,
+            else None
         )
-        cursor.position = max(position, next_offset)
-        cursor.failures = 0
-        cursor.queue.put([fetched])
-        del self._cursors[cursor.partition]
+        fetched = []
+        for run in runs:
+            batches = records[run.start : run.end]
+            fetched.append(
+                FetchedBatches(cursor, batches, position, run.next_offset, transactions, run.leader_epoch)
+            )
+            position = max(position, run.next_offset)
+        cursor.position = position
+        state.failures = 0
+        state.queue.put(fetched)
+        del self._states[cursor.partition]
         if not cursor.finished:
             # It goes to the end of the next request, so that an answer that is full serves the others first.
-            self._cursors[cursor.partition] = cursor
-        return [fetched]
+            self._states[cursor.partition] = state
+        return fetched
 
-    def _pass_gap(self, cursor: Cursor, data: "FetchResponse.FetchableTopicResponse.PartitionData") -> None:
-        """Move *cursor* to its end, if it has one and no records are left before that offset.
+    def _pass_gap(self, state: FetchedPartition, data: _PartitionData) -> None:
+        """Move the cursor of *state* to its ``end``, if it has one and no records are left before it.
 
-        The partition was fetched alone and returned nothing, although it has later offsets: the records up to
-        the end have been compacted away.
+        The broker was asked for this partition alone, and returned no records although the log has later
+        offsets. So compaction has removed the records up to ``end``.
         """
+        cursor = state.cursor
         position = cursor.position or 0
         readable = data.last_stable_offset if data.last_stable_offset >= 0 else data.high_watermark
         if cursor.end is not None and readable >= cursor.end > position:
             cursor.position = cursor.end
-            cursor.queue.put([FetchedBatches(cursor, memoryview(b""), position, cursor.end)])
-            del self._cursors[cursor.partition]
+            state.queue.put([FetchedBatches(cursor, memoryview(b""), position, cursor.end)])
+            del self._states[cursor.partition]
 
-    def _accept_error_code(self, cursor: Cursor, code: int) -> None:
+    def _accept_error_code(self, state: FetchedPartition, code: int) -> None:
         """Handle the error *code* of one partition: fetch it again, look up its leader again, or make its
         loop raise an error."""
+        cursor = state.cursor
         cursor.counts.count_error(code)
         error: KafkaError = broker_error(code, f"cannot fetch {cursor.partition} at offset {cursor.position}")
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
             if cursor.reset == "none":
-                self._fail(cursor, OffsetOutOfRangeError(str(error)))
+                self._fail(state, OffsetOutOfRangeError(str(error)))
                 return
             _log_reset(cursor, error)
             cursor.position = None
-            self._lose(cursor, None)
+            self._lose(state, None)
         elif code != ErrorCode.CORRUPT_MESSAGE and may_pass(error):
-            again = logging.DEBUG if cursor.failures else logging.INFO
+            again = logging.DEBUG if state.failures else logging.INFO
             level = logging.WARNING if code == ErrorCode.UNKNOWN_SERVER_ERROR else again
             log.log(level, "%s; trying again", error)
-            self._lose(cursor, error)
+            self._lose(state, error)
         else:
-            self._fail(cursor, CorruptRecordError(str(error)) if code == ErrorCode.CORRUPT_MESSAGE else error)
+            self._fail(state, CorruptRecordError(str(error)) if code == ErrorCode.CORRUPT_MESSAGE else error)
 
-    def _fail(self, cursor: Cursor, error: KafkaError) -> None:
-        """Stop fetching *cursor* until its loop has raised *error* and a new loop continues."""
-        del self._cursors[cursor.partition]
-        cursor.queue.put([FetchFailure(cursor, error, cursor.position)])
+    def _fail(self, state: FetchedPartition, error: KafkaError) -> None:
+        """Stop fetching a partition until its loop has raised *error* and a new loop continues."""
+        del self._states[state.cursor.partition]
+        self._max_wait.note_move()
+        state.queue.put([FetchFailure(state.cursor, error, state.cursor.position)])
 
 
 def may_pass(error: KafkaError) -> bool:
@@ -362,19 +361,6 @@ def may_pass(error: KafkaError) -> bool:
     return error.retriable or (
         isinstance(error, BrokerError) and error.code == ErrorCode.UNKNOWN_SERVER_ERROR
     )
-
-
-def whole_batches(records: memoryview) -> tuple[int, int]:
-    """Return the byte at which the last whole batch in *records* ends, and the offset after that batch.
-
-    Return (0, -1) if there is no whole batch. Raises CorruptRecordError if the bytes are not a batch.
-    """
-    last = position = 0
-    while end := batch_end(records, position):
-        last, position = position, end
-    if not position:
-        return 0, -1
-    return position, RecordBatch(records[last:position]).next_offset
 
 
 def _log_reset(cursor: Cursor, error: KafkaError) -> None:
@@ -394,7 +380,7 @@ def _log_reset(cursor: Cursor, error: KafkaError) -> None:
     )
 
 
-def _readable_to(data: "FetchResponse.FetchableTopicResponse.PartitionData", isolation_level: str) -> int:
+def _readable_to(data: _PartitionData, isolation_level: str) -> int:
     """Return the offset up to which a partition can be read. *data* is the part of a response about this
     partition."""
     stable = data.last_stable_offset

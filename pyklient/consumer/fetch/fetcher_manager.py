@@ -7,7 +7,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.fetch.fetch_budget import FetchBudget
 from pyklient.consumer.fetch.fetch_position import Cursor
-from pyklient.consumer.fetch.leader_lookup import LeaderLookup
+from pyklient.consumer.fetch.fetch_queue import FetchQueue
+from pyklient.consumer.fetch.fetched_partition import FetchedPartition
+from pyklient.consumer.fetch.leader_lookup import LeaderLookup, start_point_of
+from pyklient.consumer.fetch.start_lookup import StartLookup
 from pyklient.consumer.start_points import StartPoint, find_offsets
 from pyklient.errors import KafkaError
 from pyklient.metrics.consumer_counts import ConsumerCounts
@@ -20,37 +23,69 @@ log = logging.getLogger("pyklient.consumer")
 
 
 class FetcherManager:
-    """Fetches cursors into the queues of their streams, within the budget ``prefetch_max_bytes``."""
+    """Fetches the partitions of cursors, and puts the data into the queues of their streams. Fetching
+    pauses while ``prefetch_max_bytes`` are fetched and not yet read."""
 
     def __init__(self, client: NetworkClient, config: ConsumerConfig) -> None:
         self._budget = FetchBudget(config.prefetch_max_bytes)
         self._lookup = LeaderLookup(client, config, self._budget)
         self._client = client
         self._isolation_level = int(config.isolation_level == "read_committed")
+        self._starts = StartLookup(client, self._isolation_level)
         self.counts = ConsumerCounts()
 
     def start(self) -> None:
         """Start the leader lookup. Fetchers start when they are needed."""
         self._lookup.thread.start()
 
-    def add(self, cursors: Sequence[Cursor]) -> None:
-        """Begin to read *cursors*, and stop reading cursors that are not active any more."""
-        for cursor in cursors:
+    def add(self, cursors: Sequence[tuple[Cursor, FetchQueue]]) -> None:
+        """Begin to fetch the partition of each cursor in *cursors*, into the queue that is paired with the
+        cursor. Stop fetching for cursors that are not active any more."""
+        self.hold_back(cursors)
+        self.release(cursors)
+
+    def hold_back(self, cursors: Sequence[tuple[Cursor, FetchQueue]]) -> None:
+        """Add *cursors*, each paired with the queue of its stream, but do not fetch them before
+        :meth:`release`. Meanwhile the program can call ``seek`` and ``pause``."""
+        for cursor, queue in cursors:
             cursor.counts = self.counts.of(cursor.partition)
-            cursor.queue.begin(cursor)
-        self.counts.keep([cursor.partition for cursor in (*self._budget.cursors, *cursors)])
-        self._lookup.add(cursors)
+            queue.begin(cursor, held_back=True)
+        read = (*self._budget.cursors, *(cursor for cursor, _ in cursors))
+        self.counts.keep([cursor.partition for cursor in read])
+
+    def release(self, cursors: Sequence[tuple[Cursor, FetchQueue]]) -> None:
+        """Begin to fetch *cursors*, which were held back, or the cursors by which ``seek`` has replaced them.
+        Stop reading cursors that are not active any more."""
+        newest = [(queue.release(cursor.partition), queue) for cursor, queue in cursors]
+        self._lookup.add([FetchedPartition(each, queue) for each, queue in newest if each is not None])
 
     def drop_inactive(self) -> None:
         """Stop reading the partitions that the client does not own any more, so that their budget is
         freed."""
         self._lookup.add([])
 
-    def restart(self, cursor: Cursor, position: int | None) -> None:
-        """Read the partition of *cursor* again from *position* on. If *position* is None, the offset to begin
-        at is looked up."""
-        if (successor := cursor.queue.replace(cursor, position)) is not None:
-            self._lookup.seek(successor, None)
+    def restart(self, queue: FetchQueue, cursor: Cursor, position: int | None) -> None:
+        """Read the partition of *cursor* into *queue* again from *position* on. If *position* is None, the
+        offset to begin at is looked up. The lock of the stream must be held, so that the partition is not
+        released meanwhile."""
+        successor = queue.replace(cursor, position)
+        if successor is not None and not successor.owned.held_back:
+            self._lookup.seek(FetchedPartition(successor, queue), None)
+
+    def find_start(self, queue: FetchQueue, cursor: Cursor, timeout: float) -> bool:
+        """Look up the offset at which *cursor* begins. The cursor is held back and has no position yet;
+        *queue* is the queue of its stream.
+
+        This waits up to *timeout* seconds for brokers, but not after :meth:`close` is called. Return False if
+        the offset cannot be found now, because the partition has no leader or the connector closes. Raises
+        OffsetOutOfRangeError if the program has named no start point and ``auto_offset_reset`` is ``none``.
+        """
+        point = start_point_of(cursor)
+        found = self._starts.find({cursor.partition: point}, timeout)
+        if cursor.partition not in found:
+            return False
+        queue.begin_held_back(cursor, found[cursor.partition])
+        return True
 
     def find_offsets(
         self, points: Mapping[TopicPartition, StartPoint], timeout: float
@@ -62,25 +97,23 @@ class FetcherManager:
     def find_starts(
         self, points: Mapping[TopicPartition, StartPoint], timeout: float
     ) -> dict[TopicPartition, int]:
-        """Return the offsets of start points. This waits up to *timeout* seconds for brokers, unless all
-        points are offsets.
+        """Return the offsets of start points. If some points are not offsets, wait up to *timeout* seconds
+        for brokers, but not after :meth:`close` is called.
 
         The result leaves out the partitions whose offset cannot be found now, for instance because they have
         no leader. The leader lookup finds their offsets later, and the other partitions are read meanwhile.
         """
         offsets = {each: point for each, point in points.items() if isinstance(point, int)}
         asked = points.keys() - offsets.keys()
+        if not asked:
+            return offsets
         try:
-            metadata = self._client.metadata
-            if any(metadata.leader(each) is None for each in asked):
-                metadata = self._client.refresh_metadata({each.topic for each in asked}, timeout)
-            found = {each: points[each] for each in asked if metadata.leader(each) is not None}
-            return offsets | self.find_offsets(found, timeout)
+            return offsets | self._starts.find({each: points[each] for each in asked}, timeout)
         except KafkaError as error:
             if not error.retriable:
                 raise
-            log.info("offsets at which reading begins are looked up again, because of an error: %s", error)
-            return dict(offsets)
+            log.info("the consumer looks up again at which offsets to begin, because of an error: %s", error)
+            return offsets
 
     def watch(self, topics: Collection[str] | None) -> None:
         """Refresh the client's metadata of *topics* (None: of all topics) from time to time."""
@@ -91,12 +124,20 @@ class FetcherManager:
         """The cursors of the partitions that are read now."""
         return [cursor for cursor in self._budget.cursors if cursor.active]
 
+    def cancel_lookups(self) -> None:
+        """Let threads that wait for the offsets of start points stop waiting, because the connector was
+        dropped. This call acquires no lock and never waits."""
+        self._starts.close()
+
     def abandon(self, then: Callable[[], None]) -> None:
         """Stop fetching, and call *then* on the thread of the leader lookup. This call acquires no lock."""
         self._lookup.abandon(then)
 
     def close(self, timeout: float) -> None:
         """Stop fetching, and wait up to *timeout* seconds for the threads to end."""
+        deadline = time.monotonic() + timeout
         self._lookup.close()
+        self._starts.close()
         if self._lookup.thread.ident is not None:
-            self._lookup.join(time.monotonic() + timeout)
+            self._lookup.join(deadline)
+        self._starts.join(deadline)

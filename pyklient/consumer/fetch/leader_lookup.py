@@ -8,15 +8,15 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from pyklient.config import ConsumerConfig
 from pyklient.config.offset_reset import duration_of
 from pyklient.consumer.fetch.fetch_budget import FetchBudget
 from pyklient.consumer.fetch.fetch_position import Cursor, FetchFailure
+from pyklient.consumer.fetch.fetched_partition import FetchedPartition
 from pyklient.consumer.fetch.fetcher import Fetcher, may_pass
-from pyklient.consumer.owned_partitions import LookedUp
 from pyklient.consumer.start_points import StartPoint, find_offsets
 from pyklient.errors import ClosedError, ForkError, KafkaError, OffsetOutOfRangeError
 from pyklient.log_events import log_fields
@@ -26,7 +26,7 @@ from pyklient.net.network_client import NetworkClient
 from pyklient.outage import Outage
 from pyklient.protocol.primitives import ZERO_UUID
 
-__all__ = ["LeaderLookup"]
+__all__ = ["LeaderLookup", "start_point_of"]
 
 log = logging.getLogger("pyklient.consumer")
 
@@ -37,8 +37,8 @@ _BROKERS_LEARN = 5.0
 """The time in seconds within which brokers learn of a new topic that is in ZooKeeper already."""
 _FIRST_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 _PAUSE_AFTER_ALL = 100.0
-"""The shortest pause between two refreshes of the metadata of all topics, in multiples of the time that the
-last refresh took. In a large cluster, a refresh may take long."""
+"""After a refresh of the metadata of all topics, the next refresh waits for at least this many times the
+duration of the last one, because a refresh may take long in a large cluster."""
 
 
 class LeaderLookup:
@@ -51,8 +51,11 @@ class LeaderLookup:
         self._client = client
         self._config = config
         self._budget = budget
-        self._inbox: queue.SimpleQueue[Cursor | Sequence[Cursor] | None] = queue.SimpleQueue()
-        self._homeless: list[Cursor] = []
+        self._inbox: queue.SimpleQueue[FetchedPartition | Sequence[FetchedPartition] | None] = (
+            queue.SimpleQueue()
+        )
+        self._homeless: list[FetchedPartition] = []
+        self._all: Sequence[FetchedPartition] = ()
         self._fetchers: dict[int, Fetcher] = {}
         self._watched: frozenset[str] | None = frozenset()
         self._took = 0.0
@@ -72,18 +75,18 @@ class LeaderLookup:
         self.thread = threading.Thread(target=self._run, name="pyklient-leader-lookup", daemon=True)
         client.on_cluster_change(self._on_cluster_change)
 
-    def add(self, cursors: Sequence[Cursor]) -> None:
-        """Begin to read *cursors*, and stop reading cursors that are not active any more."""
-        self._inbox.put(list(cursors))
+    def add(self, states: Sequence[FetchedPartition]) -> None:
+        """Begin to read the cursors of *states*, and stop reading cursors that are not active any more."""
+        self._inbox.put(list(states))
 
-    def seek(self, cursor: Cursor, error: KafkaError | None) -> None:
-        """Find the leader of *cursor*, or another leader if the last leader returned *error*. Fetchers call
-        this."""
+    def seek(self, state: FetchedPartition, error: KafkaError | None) -> None:
+        """Find the leader of a partition, or another leader if the last leader returned *error*. Fetchers
+        call this."""
         if error is not None:
             self._stale = True
-            cursor.failures += 1
-            cursor.retry_at = time.monotonic() + self._backoff.pause(cursor.failures)
-        self._inbox.put(cursor)
+            state.failures += 1
+            state.retry_at = time.monotonic() + self._backoff.pause(state.failures)
+        self._inbox.put(state)
 
     def watch(self, topics: Collection[str] | None) -> None:
         """Refresh the client's metadata of *topics* (None: of all topics) from time to time, so that it shows
@@ -123,12 +126,12 @@ class LeaderLookup:
         try:
             while not self._closing:
                 self._collect()
-                self._homeless = [cursor for cursor in self._homeless if cursor.active]
+                self._homeless = [each for each in self._homeless if each.cursor.active]
                 metadata = self._look()
                 if metadata is not None and self._homeless:
                     self._assign_to_fetchers(metadata)
                 now = time.monotonic()
-                left_over = any(cursor.retry_at <= now for cursor in self._homeless)
+                left_over = any(each.retry_at <= now for each in self._homeless)
                 self._failures = self._failures + 1 if left_over else 0
         except (ClosedError, ForkError):
             pass
@@ -136,8 +139,8 @@ class LeaderLookup:
             log.exception(
                 "the lookup of leaders has stopped unexpectedly, and so has reading; please report this"
             )
-            for cursor in self._budget.cursors:
-                cursor.queue.fail(error)
+            for each in self._all:
+                each.queue.fail(error)
         if self._then is not None:
             self.close()
             self._then()
@@ -146,31 +149,35 @@ class LeaderLookup:
         """Wait until there is something to do: a new cursor, a refresh of the topics, or another attempt."""
         wait = self._look_in()
         if self._homeless:
-            first = min(cursor.retry_at for cursor in self._homeless) - time.monotonic()
+            first = min(each.retry_at for each in self._homeless) - time.monotonic()
             wait = min(wait, max(first, self._backoff.pause(self._failures) if self._failures else 0.0))
         try:
             item = self._inbox.get(timeout=max(0.0, wait))
             while True:
-                if isinstance(item, Cursor):
+                if isinstance(item, FetchedPartition):
                     self._adopt(item)
                 elif item is not None:
                     self._homeless += item
-                    self._budget.cursors = tuple(
-                        each for each in (*self._budget.cursors, *item) if each.active
-                    )
+                    self._read(each for each in (*self._all, *item) if each.cursor.active)
                 item = self._inbox.get_nowait()
         except queue.Empty:
             pass
 
-    def _adopt(self, cursor: Cursor) -> None:
-        """Begin to look up the leader of *cursor*, which may replace a dropped cursor of the same
-        partition."""
+    def _read(self, states: Iterable[FetchedPartition]) -> None:
+        """Replace the list of all cursors with those of *states*."""
+        self._all = tuple(states)
+        self._budget.cursors = tuple(each.cursor for each in self._all)
+
+    def _adopt(self, state: FetchedPartition) -> None:
+        """Begin to look up the leader of a partition. The cursor of *state* may replace a dropped cursor of
+        the same partition."""
+        cursor = state.cursor
         if not cursor.active:
             return  # its fetcher gave it up just when it was revoked; it must not replace its successor
-        self._homeless.append(cursor)
+        self._homeless.append(state)
         if cursor not in self._budget.cursors:
-            others = (each for each in self._budget.cursors if each.partition != cursor.partition)
-            self._budget.cursors = (*others, cursor)
+            others = (each for each in self._all if each.cursor.partition != cursor.partition)
+            self._read((*others, state))
 
     def _look_in(self) -> float:
         """Return the seconds until the metadata of the topics is to be refreshed."""
@@ -191,14 +198,14 @@ class LeaderLookup:
         answers."""
         metadata = self._client.metadata
         now = time.monotonic()
-        due = [cursor for cursor in self._homeless if cursor.retry_at <= now]
-        lost = any(metadata.leader(cursor.partition) is None for cursor in due)
+        due = [each for each in self._homeless if each.retry_at <= now]
+        lost = any(metadata.leader(each.cursor.partition) is None for each in due)
         if not ((self._stale and due) or lost or self._look_in() <= 0):
             return metadata
         topics = (
             None
             if self._watched is None
-            else self._watched | {each.partition.topic for each in self._homeless}
+            else self._watched | {each.cursor.partition.topic for each in self._homeless}
         )
         self._cluster_changed = False
         self._looked_at = time.monotonic()
@@ -224,59 +231,55 @@ class LeaderLookup:
 
     def _give_up(self, error: KafkaError) -> None:
         """Make the loops raise *error*, because waiting does not help. A new loop tries again."""
-        for cursor in self._homeless:
-            cursor.queue.put([FetchFailure(cursor, error, cursor.position)])
+        for each in self._homeless:
+            each.queue.put([FetchFailure(each.cursor, error, each.cursor.position)])
         self._homeless = []
 
     def _assign_to_fetchers(self, metadata: Metadata) -> None:
         """Give each cursor that has a leader and a position to the fetcher of that leader."""
         self._fail_topics(metadata)
-        by_leader: dict[int, list[Cursor]] = {}
+        by_leader: dict[int, list[FetchedPartition]] = {}
         now = time.monotonic()
-        for cursor in self._homeless:
+        for each in self._homeless:
+            cursor = each.cursor
             leader = metadata.leader(cursor.partition)
-            if leader is not None and cursor.retry_at <= now:
+            if leader is not None and each.retry_at <= now:
                 topic = metadata.topics[cursor.partition.topic]
                 _identify(cursor, topic.id)
                 cursor.leader_epoch = topic.partitions[cursor.partition.partition].leader_epoch
-                by_leader.setdefault(leader.id, []).append(cursor)
-        for node_id, cursors in by_leader.items():
-            if self._find_starts([cursor for cursor in cursors if cursor.position is None]):
-                for cursor in cursors:
-                    self._homeless.remove(cursor)
-                    if cursor.position is not None:
-                        self._fetcher(node_id).assign(cursor)
+                by_leader.setdefault(leader.id, []).append(each)
+        for node_id, states in by_leader.items():
+            if self._find_starts([each for each in states if each.cursor.position is None]):
+                for each in states:
+                    self._homeless.remove(each)
+                    if each.cursor.position is not None:
+                        self._fetcher(node_id).assign(each)
 
     def _fail_topics(self, metadata: Metadata) -> None:
         """Make the loops raise the error of each topic that the brokers do not allow. A new loop tries
         again."""
-        errors = metadata.topic_errors({cursor.partition.topic for cursor in self._homeless})
-        for cursor in [cursor for cursor in self._homeless if cursor.partition.topic in errors]:
-            self._homeless.remove(cursor)
-            cursor.queue.put([FetchFailure(cursor, errors[cursor.partition.topic], cursor.position)])
+        errors = metadata.topic_errors({each.cursor.partition.topic for each in self._homeless})
+        for each in [each for each in self._homeless if each.cursor.partition.topic in errors]:
+            self._homeless.remove(each)
+            error = errors[each.cursor.partition.topic]
+            each.queue.put([FetchFailure(each.cursor, error, each.cursor.position)])
 
-    def _find_starts(self, cursors: Sequence[Cursor]) -> bool:
-        """Look up the offsets at which *cursors* begin. Return True if each of them now has an offset or an
-        error."""
-        points: dict[Cursor, StartPoint] = {}
-        for cursor in cursors:
-            if cursor.start_point is not None:
-                points[cursor] = cursor.start_point
-            elif cursor.reset == "none":
-                error = OffsetOutOfRangeError(
-                    f"{cursor.partition} has no committed offset, and auto_offset_reset is none; "
-                    "commit an offset, or set auto_offset_reset to earliest or latest"
-                )
-                cursor.queue.put([FetchFailure(cursor, error, None)])
-            else:
-                points[cursor] = _reset_point(cursor.reset)
+    def _find_starts(self, states: Sequence[FetchedPartition]) -> bool:
+        """Look up the offsets at which the cursors of *states* begin. Return True if each of them now has an
+        offset or an error."""
+        points: dict[FetchedPartition, StartPoint] = {}
+        for each in states:
+            try:
+                points[each] = start_point_of(each.cursor)
+            except OffsetOutOfRangeError as error:
+                each.queue.put([FetchFailure(each.cursor, error, None)])
         if not points:
             return True
         return self._find_offsets(points)
 
-    def _find_offsets(self, points: Mapping[Cursor, StartPoint]) -> bool:
+    def _find_offsets(self, points: Mapping[FetchedPartition, StartPoint]) -> bool:
         level = int(self._config.isolation_level == "read_committed")
-        wanted = {cursor.partition: point for cursor, point in points.items()}
+        wanted = {each.cursor.partition: point for each, point in points.items()}
         try:
             found = self._client.play(find_offsets(wanted, level), _LOOK_UP_TIMEOUT)
         except (ClosedError, ForkError):
@@ -286,15 +289,14 @@ class LeaderLookup:
             self._stale = True
             if may_pass(error):
                 return False
-            for cursor in points:
-                cursor.queue.put([FetchFailure(cursor, error, None)])
+            for each in points:
+                each.queue.put([FetchFailure(each.cursor, error, None)])
             return True
         self._start_outage.ended()
-        for cursor in points:
-            offset = found[cursor.partition]
-            cursor.position, cursor.start_point = offset, None
-            cursor.owned.looked_up = LookedUp(offset, cursor.topic_id)
-            cursor.queue.begin_at(cursor, offset)
+        for each in points:
+            offset = found[each.cursor.partition]
+            each.cursor.begin(offset)
+            each.queue.begin_at(each.cursor, offset)
         return True
 
     def _fetcher(self, node_id: int) -> Fetcher:
@@ -310,8 +312,8 @@ class LeaderLookup:
 
 
 def _identify(cursor: Cursor, topic_id: bytes) -> None:
-    """Record the topic's id at *cursor*. If the topic was deleted and created again, begin at the new topic's
-    start."""
+    """Store *topic_id* in *cursor*. If the id has changed, because the topic was deleted and created again,
+    drop the fetch position, so that reading begins as ``auto_offset_reset`` says."""
     if ZERO_UUID not in (cursor.topic_id, topic_id) and topic_id != cursor.topic_id:
         log.warning(
             "the topic of %s was deleted and created again, so reading begins at auto_offset_reset=%s of the "
@@ -329,8 +331,26 @@ def _identify(cursor: Cursor, topic_id: bytes) -> None:
     cursor.topic_id = topic_id
 
 
-def _reset_point(reset: str) -> StartPoint:
-    """Return the start point that *reset*, a value of ``auto_offset_reset``, means now."""
+def start_point_of(cursor: Cursor) -> StartPoint:
+    """Return the point at which *cursor*, which has no position, begins: the start point that the program has
+    named, or else the point that ``auto_offset_reset`` stands for. Raises OffsetOutOfRangeError if
+    ``auto_offset_reset`` is ``none``."""
+    if cursor.start_point is not None:
+        return cursor.start_point
+    point = reset_point(cursor.reset)
+    if point is None:
+        raise OffsetOutOfRangeError(
+            f"{cursor.partition} has no committed offset, and auto_offset_reset is none; "
+            "commit an offset, or set auto_offset_reset to earliest or latest"
+        )
+    return point
+
+
+def reset_point(reset: str) -> StartPoint | None:
+    """Return the start point that *reset*, a value of ``auto_offset_reset``, stands for. Return None for the
+    value ``none``."""
+    if reset == "none":
+        return None
     if (duration := duration_of(reset)) is not None:
         now = datetime.now(UTC)
         return now - min(duration, now - _FIRST_TIME)

@@ -7,7 +7,7 @@ whole batch however large it is, and limit the whole response.
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, TypeVar
 
 from pyklient.consumer.fetch.fetch_position import Cursor
 from pyklient.errors import MessageTooLargeError
@@ -22,15 +22,17 @@ LIMITED: Final = 3
 
 _SMALLEST: Final = 4096
 
+_T = TypeVar("_T")
+
 
 def as_many_as_fit(
-    cursors: dict[TopicPartition, Cursor], allowed: Mapping[Cursor, int], most: int
+    partitions: dict[TopicPartition, _T], allowed: Mapping[Cursor, int], most: int
 ) -> dict[Cursor, int]:
-    """Return as many cursors of *allowed* as fit into a response of *most* bytes, with the bytes to ask for
-    each.
+    """Choose as many cursors of *allowed* as fit into a response of *most* bytes. Return the number of bytes
+    to request for each of them.
 
-    At least one cursor is returned. If other cursors are left out, the returned cursors go to the end of
-    *cursors*, so that all cursors have their turn.
+    At least one cursor is returned. If other cursors are left out, the partitions of the returned cursors go
+    to the end of *partitions*, so that all partitions have their turn.
     """
     chosen: dict[Cursor, int] = {}
     left = most
@@ -42,12 +44,13 @@ def as_many_as_fit(
         left -= size
     if len(chosen) < len(allowed):
         for cursor in chosen:
-            cursors[cursor.partition] = cursors.pop(cursor.partition)
+            partitions[cursor.partition] = partitions.pop(cursor.partition)
     return chosen
 
 
 def ask_for_more(cursor: Cursor, asked: int, records: memoryview, most: int) -> None:
-    """Double the bytes to ask for next, because *records* end within the first message.
+    """Double the number of bytes that the next fetch of *cursor* requests, because *records* have only a part
+    of the first message.
 
     *asked* is the number of bytes that were asked for, and *most* is the largest number that may be asked
     for. Raises MessageTooLargeError if *asked* is *most* already.

@@ -7,34 +7,36 @@ from collections.abc import Collection, Mapping, Sequence
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.fetch.fetch_position import Cursor
+from pyklient.consumer.fetch.fetch_queue import FetchQueue
 from pyklient.consumer.fetch.fetcher_manager import FetcherManager
 from pyklient.consumer.group.classic_listener import RebalanceListener, listeners_of
 from pyklient.consumer.group.listener_calls import ListenerCalls
+from pyklient.consumer.group.start_positions import StartPositions
 from pyklient.consumer.group.stream_choice import StreamChoice
 from pyklient.consumer.offsets.offset_committer import OffsetCommitter
-from pyklient.consumer.offsets.offset_store import OffsetStore
-from pyklient.consumer.owned_partitions import Assignment, MemberIdentity, OwnedPartition, Ownership
+from pyklient.consumer.offsets.offset_storage import OffsetStorage
+from pyklient.consumer.owned_partitions import MemberIdentity, OwnedPartition, Ownership
 from pyklient.consumer.start_points import StartPoint
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.errors import KafkaError
-from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
+from pyklient.topic_partition import TopicPartition
 
 __all__ = ["AssignmentHandler"]
 
 _TO_LEAVE = 10.0
-"""The seconds (at most two thirds of the time to close) that are kept for committing and leaving the group.
-Before that, a loop may finish its message."""
+"""The number of seconds of the time-out of ``close`` that are kept for committing and for leaving the group.
+Never more than two thirds of the time-out are kept. Before that, a loop may finish its message in hand."""
 _TO_COMMIT = 0.9
 """The fraction of the time-out of ``close`` after which the last commit must have ended."""
 
 
 class AssignmentHandler:
-    """Reads the partitions of one connector. Only the membership of the connector calls its methods, except
-    for ``close``.
+    """Makes the streams of one connector read the partitions that are assigned to it. Only the connector's
+    membership calls the methods, except for ``close``.
 
     ``revoked``, ``assigned`` and ``tell_all_lost`` may wait and call the rebalance listener. So a membership
-    calls them one after the other, and not on a thread that does other work meanwhile. The other methods
-    return at once.
+    calls these methods one after the other, and on a thread that has no other work. The other methods return
+    at once.
     """
 
     def __init__(
@@ -43,7 +45,7 @@ class AssignmentHandler:
         choice: StreamChoice,
         fetchers: FetcherManager,
         ownership: Ownership,
-        store: OffsetStore,
+        store: OffsetStorage,
         commits: OffsetCommitter,
         listener: RebalanceListener | None,
     ) -> None:
@@ -53,27 +55,26 @@ class AssignmentHandler:
         self._ownership = ownership
         self._store = store
         self._commits = commits
+        self._starts = StartPositions(config, choice, fetchers, ownership, store)
         self._listeners = ListenerCalls(listeners_of(listener, ownership, choice))
         self._reset = config.auto_offset_reset
-        self._fetch_timeout = max(config.heartbeat_interval_ms, config.session_timeout_ms / 3) / 1000
         self._commit_timeout = min(config.default_api_timeout_ms, config.session_timeout_ms) / 1000
-        self.auto_commit = config.enable_auto_commit and config.group_id is not None
+        self.auto_commit = config.commits_automatically
         self._commit_interval = config.auto_commit_interval_ms / 1000 if self.auto_commit else math.inf
         self.next_commit_at = time.monotonic() + self._commit_interval
-        """The next time at which :meth:`commit_if_due` commits. Infinite if it never commits."""
+        """The time at which :meth:`commit_if_due` commits next. Infinite if automatic commits are off."""
         self._longest_stall = config.max_poll_interval_ms / 1000
         self._stalled: list[StreamCore] = []
         self._count_in_hand = False
         self._wait_until = math.inf
-        """The time after which the handler does not wait any longer for loops to finish their messages in
-        hand."""
+        """The time until which the handler waits for loops to finish their messages in hand."""
         self._commit_until = math.inf
-        """The time after which the handler does not try to commit any more."""
+        """The time until which the handler tries to commit."""
 
     def close(self, *, count_in_hand: bool, timeout: float) -> None:
         """End the streams. From now on, :meth:`revoked` waits and commits for *timeout* seconds at most.
 
-        With *count_in_hand*, :meth:`revoked` then commits messages in hand too.
+        If *count_in_hand* is true, :meth:`revoked` then commits messages in hand too.
         """
         self._count_in_hand = count_in_hand
         now = time.monotonic()
@@ -95,22 +96,23 @@ class AssignmentHandler:
         """Begin to read *partitions* from their committed offsets, and commit under *identity* from now on.
 
         The subscription may name other offsets to begin at. A partition that this client also owned in the
-        generation just before is read from the position that its stream has reached. If *created*, the
+        previous generation is read from the position that its stream has reached. If *created* is true, the
         partitions are new and are read from their first offset.
 
         *stream_numbers* has the number of the stream that reads each partition, among the streams of its
-        topic. Without it, the partitions are divided evenly between the streams. Raises an error if the
-        committed offsets cannot be found. If the error is retriable, nothing has changed, and the call may
-        be made again. If the membership has failed meanwhile, nothing of *partitions* is read.
+        topic. Without *stream_numbers*, the partitions are divided evenly between the streams.
+
+        The rebalance listener may seek and pause, because *partitions* are not fetched before it has
+        returned. If the membership has failed meanwhile, *partitions* are not read. Raises an error if the
+        committed offsets cannot be found. If this error is retriable, nothing has changed, and the call may
+        be repeated.
         """
-        starts = self._store.fetch(partitions, self._fetch_timeout)
-        points = self._choice.subscription.start.to_find(starts, created=created)
-        found = self._fetchers.find_starts(points, self._fetch_timeout) if points else {}
-        starts.update(dict.fromkeys(points))
+        starts = self._starts.find(partitions, created=created)
         if self._ownership.ended:
             return
         with self._ownership.changing():
-            assignment = self._ownership.after(identity, starts, self._reached(starts), found)
+            reached = self._starts.reached(starts)
+            assignment = self._ownership.after(identity, starts.committed, reached, starts.found)
             self._commits.begin(assignment, partitions)
             self._ownership.begin(assignment)
             if self._ownership.ended:  # fail() may not have seen this assignment
@@ -119,17 +121,18 @@ class AssignmentHandler:
                 return
             self.next_commit_at = time.monotonic() + self._commit_interval
             self._choice.choose(partitions, assignment.partitions.keys() - set(partitions), stream_numbers)
-            self._listeners.assigned(partitions)
-            if self._ownership.ended:  # fail() has made them lost
-                return
+            self._starts.begin_saving(starts)
             reset = "earliest" if created else self._reset
             cursors = [
-                self._cursor(assignment.partitions[each], stream, reset, points.get(each))
+                (self._cursor(assignment.partitions[each], reset, starts.points.get(each)), stream.queue)
                 for each in partitions
                 if (stream := self._choice.stream_of(each)) is not None
             ]
+            self._fetchers.hold_back(cursors)
             self._note_starts(cursors)
-            self._fetchers.add(cursors)
+            self._listeners.assigned(partitions)
+            if not self._ownership.ended:  # otherwise fail() has made them lost
+                self._fetchers.release(cursors)
 
     def revoked(
         self,
@@ -140,8 +143,9 @@ class AssignmentHandler:
         """Stop handing out messages of *partitions*, wait for their messages in hand, commit, and call the
         rebalance listener.
 
-        The wait takes *timeout* seconds at most. With *identity*, offsets are committed under that identity
-        from now on. For partitions that are lost, or become lost meanwhile, this neither waits nor commits.
+        The wait takes *timeout* seconds at most. If *identity* is given, offsets are committed under that
+        identity from now on. If all of the partitions are lost, or become lost meanwhile, this method stops
+        waiting and does not commit.
         """
         with self._ownership.changing():
             deadline = time.monotonic() + timeout
@@ -153,8 +157,8 @@ class AssignmentHandler:
     def lost(self, partitions: Collection[TopicPartition]) -> None:
         """Mark *partitions* as lost, because the group has given them to other members.
 
-        A call of :meth:`revoked` for these partitions must follow. A call that is waiting already stops
-        waiting.
+        The membership must call :meth:`revoked` for these partitions afterwards. If such a call is waiting
+        already, it stops waiting.
         """
         self._ownership.lose(partitions)
         for stream in self._all:
@@ -165,7 +169,8 @@ class AssignmentHandler:
         self._ownership.lease.until = until
 
     def keep_lease(self, until: float) -> None:
-        """Extend the lease of the streams to the time *until*, unless the lease has ended already."""
+        """Let the streams hand out messages until the time *until*, unless they had to stop already because
+        an earlier limit has passed."""
         if not self._ownership.lease.ended():
             self.extend_lease(until)
 
@@ -178,11 +183,12 @@ class AssignmentHandler:
         self._ownership.ended = True
 
     def fail(self, error: Exception) -> None:
-        """Make every loop raise *error*, as reading cannot continue, and mark all partitions as lost.
+        """Take all partitions from the streams as lost, and make every loop over a stream raise *error*.
 
-        A call of :meth:`tell_all_lost` must follow.
+        The membership calls this if the consumer cannot continue. It must call :meth:`tell_all_lost`
+        afterwards.
         """
-        self._ownership.ended = True
+        self._ownership.failure, self._ownership.ended = error, True
         if (assignment := self._ownership.assignment) is not None:
             self._ownership.lose(assignment.partitions)
             self._ownership.revoke(assignment.partitions)
@@ -191,7 +197,8 @@ class AssignmentHandler:
             stream.queue.fail(error)
 
     def tell_all_lost(self) -> None:
-        """Tell the rebalance listener after :meth:`fail` that all its partitions are lost."""
+        """Tell the rebalance listener that all its partitions are lost. The membership calls this after
+        :meth:`fail`."""
         with self._ownership.changing():
             self._listeners.all_lost()
 
@@ -200,8 +207,8 @@ class AssignmentHandler:
         self._fetchers.watch(topics)
 
     def set_topic_errors(self, errors: Mapping[str, KafkaError]) -> None:
-        """Make the loops over a topic in *errors* raise its error, because the brokers do not allow the
-        topic.
+        """Make loops raise the errors of their topics: *errors* has the error of each topic that the brokers
+        do not allow this client to read.
 
         Loops over other topics continue.
         """
@@ -222,7 +229,7 @@ class AssignmentHandler:
     def stalled_for(self) -> float:
         """Return for how many seconds a loop has not asked for a message, although a message waits.
 
-        Of several loops, the longest time counts. The time is 0.0 while all loops ask for messages.
+        If several loops are stalled, return the longest time. If no loop is stalled, return 0.0.
         """
         now = time.monotonic()
         times = {stream: stream.stalled_for(now) for stream in self._all}
@@ -230,8 +237,8 @@ class AssignmentHandler:
         return max(times.values(), default=0.0)
 
     def goes_on(self) -> bool:
-        """Return True if all loops that were stalled at the last call of :meth:`stalled_for` have asked for a
-        message since."""
+        """Return True if every loop that was stalled at the last call of :meth:`stalled_for` has asked for a
+        message since then."""
         return all(stream.wanted for stream in self._stalled)
 
     def _remove_from_streams(self, revoked: Sequence[OwnedPartition], deadline: float) -> None:
@@ -248,49 +255,28 @@ class AssignmentHandler:
         for stream in self._all:
             stream.wait_until_asked(left)
         if self.auto_commit and not all(owned.lost for owned in revoked):
-            timeout = min(self._commit_timeout, self._commit_until - time.monotonic())
+            timeout = max(0.0, min(self._commit_timeout, self._commit_until - time.monotonic()))
             self._commits.commit_completed(timeout, in_hand=self._count_in_hand)
 
-    def _reached(
-        self, starts: Mapping[TopicPartition, OffsetAndMetadata | None]
-    ) -> dict[TopicPartition, int]:
-        """Return the positions that the streams have reached in those partitions in *starts* that the client
-        has owned without a gap. A message in hand is handed out again, unless the committed offset in
-        *starts* is after it.
-        """
-        before = self._ownership.assignment or Assignment()
-        newest: dict[TopicPartition, tuple[int, int]] = {}
-        for stream in self._all:
-            after_hand = stream.handed(in_hand=True)
-            for each, position in stream.handed(in_hand=False).items():
-                if each in starts and position.read and before.holds(each, position.generation):
-                    committed = starts[each]
-                    done = committed is not None and committed.offset == after_hand[each].offset
-                    offset = after_hand[each].offset if done else position.offset
-                    newest[each] = max(newest.get(each, (-1, -1)), (position.generation, offset))
-        return {each: offset for each, (_, offset) in newest.items()}
-
-    def _cursor(
-        self, owned: OwnedPartition, stream: StreamCore, reset: str, point: StartPoint | None
-    ) -> Cursor:
-        cursor = Cursor(owned, stream.queue, position=owned.start, reset=reset)
+    def _cursor(self, owned: OwnedPartition, reset: str, point: StartPoint | None) -> Cursor:
+        cursor = Cursor(owned, position=owned.start, reset=reset)
         cursor.start_point = point if owned.start is None else None
         if (found := owned.looked_up_start) is not None:
             cursor.topic_id = found.topic_id
         return cursor
 
-    def _note_starts(self, cursors: Sequence[Cursor]) -> None:
-        """Record the offsets at which *cursors* begin, if these offsets are still to be committed and no
-        stream knows them yet.
+    def _note_starts(self, cursors: Sequence[tuple[Cursor, FetchQueue]]) -> None:
+        """Record the offset at which each of *cursors* begins in the queue of its stream, if this offset
+        still has to be committed.
 
-        An offset is still to be committed if only one of two offset stores has it, or if it was looked up
-        just before the last assignment ended.
+        It has to be committed if only one of two offset storages has it, or if it was looked up just before
+        the last assignment ended. Partitions of which a stream has a position already are left out.
         """
         noted = {partition for stream in self._all for partition in stream.handed(in_hand=True)}
-        for cursor in cursors:
+        for cursor, queue in cursors:
             start = cursor.owned.start_to_commit
             if start is not None and cursor.partition not in noted:
-                cursor.queue.begin_at(cursor, start)
+                queue.begin_at(cursor, start)
 
     def _tell_revoked(self, revoked: Sequence[OwnedPartition]) -> None:
         lost = [owned.partition for owned in revoked if owned.lost]

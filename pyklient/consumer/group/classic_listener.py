@@ -23,7 +23,8 @@ def is_classic(listener: object) -> bool:
 
 
 def check_listener(listener: RebalanceListener) -> RebalanceListener:
-    """Return *listener*. Raises TypeError if it has neither of the two kinds of methods."""
+    """Return *listener*. Raises TypeError if it is neither a ConsumerRebalanceListener nor an object with
+    both methods of a ClassicRebalanceListener."""
     if not (isinstance(listener, ConsumerRebalanceListener) or is_classic(listener)):
         raise TypeError(
             f"{listener!r} is no rebalance listener: write a subclass of ConsumerRebalanceListener, or a "
@@ -35,8 +36,8 @@ def check_listener(listener: RebalanceListener) -> RebalanceListener:
 def listeners_of(
     listener: RebalanceListener | None, ownership: Ownership, choice: StreamChoice
 ) -> Sequence[ConsumerRebalanceListener]:
-    """Return the listeners to call for *listener*: the listener itself, and an adapter if it has the classic
-    methods."""
+    """Return the listeners that the connector calls: *listener* itself if it is a ConsumerRebalanceListener,
+    and an adapter if it has the methods of a ClassicRebalanceListener."""
     found = [listener] if isinstance(listener, ConsumerRebalanceListener) else []
     if listener is not None and is_classic(listener):
         found.append(ClassicListenerAdapter(cast(ClassicRebalanceListener, listener), ownership, choice))
@@ -44,8 +45,8 @@ def listeners_of(
 
 
 class ClassicListenerAdapter(ConsumerRebalanceListener):
-    """Calls the two methods of *listener*. ``before_starting_fetchers`` gets the whole assignment in
-    *ownership*, with the names of the streams in *choice*."""
+    """An adapter that calls the two methods of *listener* in a rebalance. ``before_starting_fetchers`` gets
+    the whole assignment from *ownership*, with the names of the streams from *choice*."""
 
     def __init__(
         self, listener: ClassicRebalanceListener, ownership: Ownership, choice: StreamChoice

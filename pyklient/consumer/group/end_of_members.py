@@ -1,7 +1,7 @@
-"""Waits until a group has no members with the other ``coordination``: "kafka" for a member with "zookeeper",
-and the reverse.
+"""Makes a member with ``coordination="kafka"`` wait until its group has no members with
+``coordination="zookeeper"``, or the other way round.
 
-If both kinds of members read at the same time, each partition is read twice. So a member joins after the last
+If members of both kinds read at the same time, each partition is read twice. So a member joins after the last
 member of the other kind has left.
 """
 
@@ -32,13 +32,11 @@ def await_end_of_members(
     timeout: float,
     clock: Callable[[], float] = time.monotonic,
 ) -> Generator[_Step, Any, None]:
-    """Look at the group again and again, until *coordination* coordinates no members of group *group_id* that
-    this member must wait for.
+    """Wait until all members whose option ``coordination`` is *coordination* have left the group *group_id*.
 
-    This is a dialogue with ZooKeeper or with brokers. *members* are the members that the first look has
-    found. *look* returns a dialogue that looks again and returns the members found. *pause* returns the step
-    of a dialogue that waits for the seconds it is given. If there are still members after *timeout* seconds,
-    raises KafkaTimeoutError, which names them.
+    This is a dialogue with ZooKeeper or with brokers. *members* are the members found so far. *look* returns
+    a dialogue that looks for members again. *pause* returns the step of a dialogue that waits for some
+    seconds. Raises KafkaTimeoutError, which names the remaining members, after *timeout* seconds.
     """
     began = clock()
     if members:

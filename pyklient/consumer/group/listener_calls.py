@@ -1,4 +1,5 @@
-"""Calls the methods of a connector's rebalance listeners, and knows what each listener was told last."""
+"""Calls the methods of a connector's rebalance listeners, and records which partitions they count as
+assigned."""
 
 import logging
 from collections.abc import Callable, Collection, Sequence
@@ -15,31 +16,34 @@ class ListenerCalls:
     """Tells *listeners* which partitions are assigned, revoked and lost.
 
     An exception that a listener raises is logged. Only one thread at a time may call these methods, so that a
-    listener is told in the order in which things happen.
+    listener gets the calls in the order of the events.
     """
 
     def __init__(self, listeners: Sequence[ConsumerRebalanceListener]) -> None:
         self._listeners = listeners
         self._assigned: set[TopicPartition] = set()
-        """The partitions of which the listeners were told that they are assigned, and nothing since."""
+        """The partitions that are assigned from the listeners' view: the listeners were told of the
+        assignment, and have not been told yet that these partitions are revoked or lost."""
 
     def assigned(self, partitions: Collection[TopicPartition]) -> None:
-        """Tell that *partitions* are assigned to this client."""
+        """Tell the listeners that *partitions* are assigned to this client."""
         self._assigned.update(partitions)
         self._call(lambda listener: listener.on_partitions_assigned(partitions))
 
     def revoked(self, partitions: Collection[TopicPartition]) -> None:
-        """Tell that *partitions* are given back, and that their offsets can still be committed."""
+        """Tell the listeners that *partitions* are given back, and that their offsets can still be
+        committed."""
         self._assigned.difference_update(partitions)
         self._call(lambda listener: listener.on_partitions_revoked(partitions))
 
     def lost(self, partitions: Collection[TopicPartition]) -> None:
-        """Tell that other members may own *partitions* already."""
+        """Tell the listeners that *partitions* are lost: other members may own them already."""
         self._assigned.difference_update(partitions)
         self._call(lambda listener: listener.on_partitions_lost(partitions))
 
     def all_lost(self) -> None:
-        """Tell that all partitions are lost that the listeners still count as assigned, if there are any."""
+        """Tell the listeners that all partitions that were assigned are lost. If none was assigned, do
+        nothing."""
         if self._assigned:
             self.lost(sorted(self._assigned))
 

@@ -1,8 +1,5 @@
-"""Makes a member with ``coordination="zookeeper"`` wait until its group has no members that Kafka
-coordinates.
-
-The member waits only for members that read the same topics.
-"""
+"""Makes a member with ``coordination="zookeeper"`` wait until its group has no members that Kafka coordinates
+and that read the same topics."""
 
 import logging
 from functools import partial
@@ -42,9 +39,8 @@ def wait_for_members_in_kafka(
     """Return when group *group_id* has no members that Kafka coordinates and that read a topic of
     *subscription*. Raise KafkaTimeoutError after *timeout* seconds.
 
-    The coordinator removes a member that was killed when its session time-out is over. If the brokers do not
-    answer whether the group has such members, logs a warning and returns, because a group in ZooKeeper works
-    without a group coordinator.
+    If a member was killed, the coordinator removes it after its session time-out. If the brokers do not
+    answer, logs a warning and returns, because a group in ZooKeeper works without a group coordinator.
     """
     look = partial(_members_in_kafka, group_id, subscription)
     try:
@@ -55,8 +51,8 @@ def wait_for_members_in_kafka(
         return
     except KafkaError as error:
         log.warning(
-            "group %s: it is not known whether the group has members with coordination='kafka' too, which "
-            "would read the same partitions, because of an error: %s",
+            "group %s: cannot find out whether the group has members with coordination='kafka', which would "
+            "read the same partitions at the same time: %s",
             group_id,
             error,
         )
@@ -90,7 +86,8 @@ def _look(group_id: str, subscription: Subscription) -> Dialogue[list[str]]:
 
 
 def _may_read(member: Any, subscription: Subscription) -> bool:
-    """Return True if *member* of a described group may read a topic of *subscription*."""
+    """Return True if *member*, as the response to DescribeGroups has it, may read a topic of
+    *subscription*."""
     try:
         topics = subscribed_topics(member)
     except ProtocolError:  # while a group rebalances, brokers do not tell what its members read

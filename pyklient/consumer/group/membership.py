@@ -14,9 +14,8 @@ __all__ = ["Membership"]
 class Membership(Protocol):
     """Decides which partitions a client owns, and under which identity it commits their offsets.
 
-    A membership works in threads of its own and tells an AssignmentHandler what to read. Partitions may be
-    revoked and assigned all at once or one at a time: the handler continues to read the partitions that are
-    not named.
+    A membership works in threads of its own and tells an AssignmentHandler what to read. A membership may
+    revoke and assign some partitions only: the handler then continues to read the others.
     """
 
     @property
@@ -43,8 +42,8 @@ class Membership(Protocol):
         """Leave because the connector was dropped, and call *then* as the last step, on a thread of this
         membership.
 
-        This acquires no lock and never waits. Return False if that thread has ended, so that *then* may not
-        be called.
+        This acquires no lock and never waits. Return False if that thread has ended already: *then* might
+        never be called.
         """
 
     def join(self, timeout: float) -> None:

@@ -1,7 +1,7 @@
-"""The next state of a member of a group, by a table of transitions.
+"""Finds the next state of a group member in a table of transitions.
 
 The tables are in ``classic/states.py`` and ``zookeeper/states.py``. A pair of state and event that is not in
-a table cannot happen. If it does happen, that is a bug, and an error is raised.
+a table cannot happen. If such a pair does happen, that is a bug of pyklient, and an error is raised.
 """
 
 from collections.abc import Mapping

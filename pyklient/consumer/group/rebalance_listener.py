@@ -20,7 +20,8 @@ class ConsumerRebalanceListener:
     def on_partitions_assigned(self, partitions: Collection[TopicPartition]) -> None:
         """Prepare to read *partitions*, which this client has got in addition to those that it keeps.
 
-        This is called at the end of each rebalance, before the first message of *partitions* is fetched.
+        This is called at the end of each rebalance. No message of *partitions* is fetched before this method
+        has returned, so it may seek and pause: ``connector.stream_of(partition).seek(partition, offset)``.
         *partitions* may be empty.
         """
 
@@ -32,8 +33,8 @@ class ConsumerRebalanceListener:
         """
 
     def on_partitions_lost(self, partitions: Collection[TopicPartition]) -> None:
-        """Clean up after *partitions*, which other members may read already, so that their offsets cannot be
-        committed any more.
+        """Clean up for *partitions*, which this client has lost. Other members may read them already, so
+        their offsets cannot be committed any more.
 
         This is called instead of :meth:`on_partitions_revoked` if the group has removed this member. By
         default, this method calls :meth:`on_partitions_revoked`.
@@ -44,11 +45,11 @@ class ConsumerRebalanceListener:
 class ClassicRebalanceListener(Protocol):
     """The two methods of a rebalance listener of Scala's high-level consumer.
 
-    A connector calls them as it calls the methods of a ConsumerRebalanceListener.
+    A connector calls these methods in a rebalance, as it calls the methods of a ConsumerRebalanceListener.
     """
 
     def before_releasing_partitions(self, owned: dict[str, set[int]]) -> None:
-        """Prepare to lose the partitions in *owned* (topic → partitions), whose offsets can still be
+        """Prepare to lose the partitions in *owned* (topic → partitions). Their offsets can still be
         committed, unless the group has removed this member.
 
         This is called when no more messages of these partitions will be handed out. *owned* is empty in the

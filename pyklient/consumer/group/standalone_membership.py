@@ -2,12 +2,12 @@
 has chosen by hand."""
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Set
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
+from pyklient.consumer.group.membership_thread import MembershipThread
 from pyklient.consumer.group.subscription import Subscription, TopicSelection
 from pyklient.consumer.owned_partitions import NOBODY, MemberIdentity
 from pyklient.errors import KafkaError
@@ -27,7 +27,7 @@ class StandaloneMembership:
     that the subscription names.
 
     Partitions that are added to a topic later are read from their first offset. If the client has a group id,
-    the thread also makes the automatic commits, as a client that is not a member of the group.
+    the thread also makes the automatic commits, although the client is not a member of the group.
     """
 
     identity: MemberIdentity = NOBODY
@@ -35,24 +35,80 @@ class StandaloneMembership:
     def __init__(self, client: NetworkClient, config: ConsumerConfig) -> None:
         self._client = client
         self._timeout = config.default_api_timeout_ms / 1000
-        self._handler: AssignmentHandler
-        self._selection = TopicSelection(Subscription())
-        self._seen = self._selection
-        """The topic selection as it was when the thread looked at the metadata last."""
-        self._read: Set[str] = frozenset()
-        """The topics that were read when the thread looked at the metadata last."""
-        self._owned: set[TopicPartition] = set()
-        self._closing = threading.Event()
-        self._then: Callable[[], None] | None = None
-        self.thread = threading.Thread(target=self._run, name="pyklient-topics", daemon=True)
+        self._loop: StandaloneLoop | None = None
+        self._thread = MembershipThread("pyklient-topics")
 
     def start(self, subscription: Subscription, handler: AssignmentHandler) -> None:
         """Read all partitions of the topics from now on, and return when *handler* has got them."""
-        self._selection = self._seen = TopicSelection(subscription)
+        self._loop = StandaloneLoop(self._client, handler, subscription, self._thread)
+        self._loop.begin(self._timeout)
+        self._thread.start(self._run)
+
+    def subscribe(self, subscription: Subscription) -> None:
+        """Replace the subscription. The thread notices the change within half a second."""
+        if self._loop is not None:
+            self._loop.subscribe(subscription)
+
+    def runs_here(self) -> bool:
+        """Return True if the calling thread belongs to this membership, as in a call of a rebalance
+        listener."""
+        return self._thread.runs_here()
+
+    def leave(self, timeout: float) -> None:
+        """Give all partitions back, and end the thread. Return within about *timeout* seconds."""
+        if self._loop is not None:
+            self._loop.close()
+            self.join(timeout)
+            self._loop.give_back(timeout)
+
+    def abandon(self, then: Callable[[], None]) -> bool:
+        """End because the connector was dropped, and call *then* as the last step of the thread.
+
+        Return False if the thread has ended already: *then* might never be called.
+        """
+        running = self._thread.call_at_end(then)
+        if self._loop is not None:
+            self._loop.abandon()
+        return running
+
+    def join(self, timeout: float) -> None:
+        """Wait up to *timeout* seconds for the thread to end, unless the calling thread is that thread."""
+        self._thread.join(timeout)
+
+    def _run(self) -> None:
+        assert self._loop is not None
+        self._loop.run()  # this object lives as long as its thread
+
+
+class StandaloneLoop:
+    """Assigns the partitions of *subscription* to *handler*, and looks for new partitions, on *thread*."""
+
+    def __init__(
+        self,
+        client: NetworkClient,
+        handler: AssignmentHandler,
+        subscription: Subscription,
+        thread: MembershipThread,
+    ) -> None:
+        self._client = client
         self._handler = handler
+        self._thread = thread
+        self._selection = TopicSelection(subscription)
+        self._seen = self._selection
+        """The topic selection at the time when the thread looked at the metadata the last time."""
+        self._read: Set[str] = frozenset()
+        """The topics that the client read at the time when the thread looked at the metadata the last
+        time."""
+        self._owned: set[TopicPartition] = set()
+        self._closing = False
+        self._abandoned = False
+
+    def begin(self, timeout: float) -> None:
+        """Assign the partitions that exist now. Wait up to *timeout* seconds for the brokers' metadata."""
+        handler, subscription = self._handler, self._selection.subscription
         handler.watch(subscription.asks_for)
         handler.revoked((), 0.0)
-        metadata = self._client.refresh_metadata(subscription.asks_for, self._timeout)
+        metadata = self._client.refresh_metadata(subscription.asks_for, timeout)
         self._read = topics = self._selection.update(metadata)
         self._owned = self._partitions(topics, metadata)
         errors = metadata.topic_errors(topics)
@@ -63,53 +119,49 @@ class StandaloneMembership:
         elif missing := topics - {partition.topic for partition in self._owned} - errors.keys():
             log.warning("topics to read do not exist yet: %s", ", ".join(sorted(missing)))
         handler.assigned(sorted(self._owned), NOBODY)
-        self.thread.start()
 
     def subscribe(self, subscription: Subscription) -> None:
-        """Replace the subscription. The thread notices the change within half a second."""
+        """Replace the subscription. The thread notices the change when it looks at the metadata next time."""
         self._selection = TopicSelection(subscription)
         self._handler.watch(subscription.asks_for)
 
-    def runs_here(self) -> bool:
-        """Return True if the calling thread belongs to this membership, as in a call of a rebalance
-        listener."""
-        return threading.current_thread() is self.thread
+    def close(self) -> None:
+        """Make the thread end. This acquires no lock and never waits."""
+        self._closing = True
+        self._thread.wake()
 
-    def leave(self, timeout: float) -> None:
-        """Give all partitions back, and end the thread. Return within about *timeout* seconds."""
-        self._closing.set()
-        self.join(timeout)
+    def abandon(self) -> None:
+        """Make the thread give all partitions back and end. This acquires no lock and never waits."""
+        self._abandoned = True
+        self.close()
+
+    def give_back(self, timeout: float) -> None:
+        """Make the handler revoke all partitions. Wait up to *timeout* seconds for messages in hand."""
         self._handler.revoked(self._owned, timeout)
 
-    def abandon(self, then: Callable[[], None]) -> bool:
-        """End because the connector was dropped, and call *then* as the last step of the thread.
-
-        The thread notices this within half a second. It is not woken, because waking it with an Event would
-        acquire a lock. Return False if the thread has ended, so that *then* is not called.
-        """
-        self._then = then
-        return self.thread.is_alive()
-
-    def join(self, timeout: float) -> None:
-        """Wait up to *timeout* seconds for the thread to end, unless the calling thread is that thread."""
-        if self.thread.is_alive() and not self.runs_here():
-            self.thread.join(timeout)
-
-    def _run(self) -> None:
-        while not self._closing.wait(_TICK):
-            if self._then is not None:
-                self._handler.revoked(self._owned, 0.0)
-                self._then()
-                return
+    def run(self) -> None:
+        """Make the automatic commits, and look for new partitions, until :meth:`close` is called."""
+        self._thread.wait(_TICK)
+        while not self._closing:
             try:
                 self._handler.commit_if_due(time.monotonic())  # also while new partitions cannot be begun
                 self._look()
             except KafkaError as error:
                 if not error.retriable:
-                    self._handler.fail(error)
-                    self._handler.tell_all_lost()
+                    self._fail(error)
                     return
                 log.info("cannot begin to read new partitions yet: %s", error)
+            except Exception as error:
+                log.exception("looking for new partitions has failed unexpectedly; please report this")
+                self._fail(error)
+                return
+            self._thread.wait(_TICK)
+        if self._abandoned:
+            self.give_back(0.0)
+
+    def _fail(self, error: Exception) -> None:
+        self._handler.fail(error)
+        self._handler.tell_all_lost()
 
     def _look(self) -> None:
         """Assign partitions that were added to the topics, and revoke the partitions of topics that are no

@@ -52,8 +52,8 @@ class StreamChoice:
     ) -> None:
         """Choose a stream for each of *partitions*.
 
-        The partitions in *stay* keep their streams, and all other partitions have none from now on. *numbers*
-        has the number of the stream of each partition, among the streams of its topic. Without *numbers*, the
+        The partitions in *stay* keep their streams. All other partitions lose their streams. *numbers* has
+        the number of the stream of each partition, among the streams of its topic. Without *numbers*, the
         partitions are divided evenly between the streams.
         """
         self._stream_of = {each: stream for each, stream in self._stream_of.items() if each in stay}
@@ -100,7 +100,7 @@ class StreamChoice:
     ) -> dict[TopicPartition, StreamCore]:
         """Return a stream for each of the partitions *added*, which belong to one topic.
 
-        The streams that read the fewest partitions of the topic get the next ones.
+        Each partition goes to the stream that reads the fewest partitions of the topic so far.
         """
         kept = Counter(stream for each, stream in self._stream_of.items() if each.topic == added[0].topic)
         if not kept:

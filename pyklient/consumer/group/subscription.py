@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from pyklient.consumer.start_points import StartPoints
-from pyklient.consumer.topic_filter import INTERNAL_TOPICS, TopicFilter
+from pyklient.consumer.topic_filters.topic_filter import INTERNAL_TOPICS, TopicFilter
 from pyklient.net.metadata import Metadata
 from pyklient.topic_partition import TopicPartition
 
@@ -34,6 +34,12 @@ class Subscription:
     """The partitions to read, which the program has chosen by hand; None if a membership chooses them."""
     start: StartPoints = field(default_factory=StartPoints)
     """The points at which the program asks to begin reading."""
+    excluded: frozenset[str] = frozenset()
+    """Topics that the filter never selects."""
+    continues_at_committed: bool = False
+    """True if a partition that is assigned to the connector once more is read from its committed offset, and
+    not from the position that its stream has reached. A mirror needs that, because it forgets the unconfirmed
+    records of revoked partitions."""
 
     def selects(self, topic: str, *, internal: bool = False) -> bool:
         """Return True if *topic* is to be read. *internal* is True for a topic in which brokers keep their
@@ -42,7 +48,7 @@ class Subscription:
             return topic in self.named
         if self.hides_internal and (internal or topic in INTERNAL_TOPICS):
             return False
-        return self.topic_filter.allows(topic)
+        return topic not in self.excluded and self.topic_filter.allows(topic)
 
     def stream_count(self, topic: str) -> int:
         """Return the number of streams that read *topic*, which must be one of the topics to read."""

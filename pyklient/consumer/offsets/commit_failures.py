@@ -1,11 +1,11 @@
-"""The reasons for which positions were not committed, in words for the user."""
+"""Explains to the user why positions were not committed."""
 
 from collections.abc import Callable, Sequence
 
-from pyklient.consumer.offsets.offset_store import Rejection
+from pyklient.consumer.offsets.offset_storage import Rejection
 from pyklient.consumer.owned_partitions import NOBODY, Assignment
 from pyklient.consumer.stream.stream_core import StreamCore
-from pyklient.errors import KafkaError
+from pyklient.errors import BrokerError, KafkaError
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["why_not_ours", "why_rejected"]
@@ -18,7 +18,8 @@ def why_not_ours(
     streams: Sequence[StreamCore],
     partition_count: Callable[[str], int],
 ) -> str:
-    """Return a text with the known reason why the client has not owned *partition* since *generation*.
+    """Return a text that says why the client does not own *partition* now, or why it has not owned the
+    partition since *generation*.
 
     *assignment* is the present one, and *streams* are all streams of the client. *partition_count* returns
     how many partitions a topic has, or 0 if that is not known.
@@ -36,29 +37,30 @@ def why_not_ours(
         return f"there is no such partition: the topic has {count}, numbered from 0"
     current = assignment.identity.generation
     if assignment.partitions and assignment.identity == NOBODY:
-        return "this connector does not read it: it was not passed to assign()"
+        return "this connector does not read the partition, because it was not passed to assign()"
     if current < 0:
         return (
             "this connector is not in its group now: it has not joined yet, or it has left because it "
-            "closes or because a loop took no message for max_poll_interval_ms"
+            "closes or because a loop asked for no message for max_poll_interval_ms"
         )
     owned = assignment.partitions.get(partition)
     if owned is None:
         return (
-            f"the group did not assign it to this connector in generation {current}; its "
-            "messages come again, from the committed offset, where it is assigned"
+            f"the group did not assign the partition to this connector in generation {current}; the member "
+            "that owns it now reads on from the committed offset"
         )
     return (
-        f"it was revoked after generation {generation} and assigned to this connector again in "
-        f"generation {owned.since}; its messages come again from the committed offset"
+        f"the partition was revoked after generation {generation} and assigned to this connector again in "
+        f"generation {owned.since}; its messages are handed out again from the committed offset"
     )
 
 
 def why_rejected(rejection: Rejection, assignment: Assignment) -> KafkaError:
-    """Return the error of a position that was rejected under *assignment*."""
+    """Return the error to report for a position that the offset storage has rejected under *assignment*."""
     if rejection.outdated and assignment.identity == NOBODY:
+        reason = rejection.error.name if isinstance(rejection.error, BrokerError) else rejection.error
         return KafkaError(
-            f"{rejection.error}; the group has members, and a connector that uses assign() is not one of "
-            "them: stop these members, or use another group_id"
+            f"the group coordinator has rejected the offset ({reason}): the group has members, and a "
+            "connector that uses assign() is not one of them; stop these members, or use another group_id"
         )
     return rejection.error

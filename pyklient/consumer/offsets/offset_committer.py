@@ -1,5 +1,4 @@
-"""The commits of a connector: each stores the positions that streams have reached and that the offset store
-does not have yet."""
+"""Commits the positions of a connector's streams to the offset storage, unless they are committed already."""
 
 import logging
 import time
@@ -11,10 +10,12 @@ from functools import partial
 from pyklient.consumer.locks import new_counting_lock, new_turn_lock
 from pyklient.consumer.offsets.background_commits import BackgroundCommits, CommitCallback
 from pyklient.consumer.offsets.commit_failures import why_not_ours, why_rejected
-from pyklient.consumer.offsets.offset_store import OffsetStore, Rejections
+from pyklient.consumer.offsets.offset_storage import OffsetStorage, Rejections
+from pyklient.consumer.offsets.saved_positions import SavedPositions
 from pyklient.consumer.offsets.uncommitted_positions import ToCommit, UncommittedPositions
 from pyklient.consumer.owned_partitions import NOBODY, Assignment, Ownership
 from pyklient.consumer.stream.stream_core import StreamCore
+from pyklient.counted import counted
 from pyklient.errors import CommitError, KafkaError, KafkaTimeoutError
 from pyklient.log_events import log_fields
 from pyklient.metrics.consumer_counts import CommitCounts
@@ -38,7 +39,7 @@ class OffsetCommitter:
     def __init__(
         self,
         ownership: Ownership,
-        store: OffsetStore,
+        store: OffsetStorage,
         streams: Sequence[StreamCore],
         partition_count: Callable[[str], int],
     ) -> None:
@@ -50,27 +51,30 @@ class OffsetCommitter:
         self._uncommitted = UncommittedPositions(ownership, streams)
         self._sent: Future[Rejections] | None = None
         self._failure_logged = False
-        self._outage = Outage(log, "automatic commits", "auto_commit_outage", level=logging.INFO)
+        self._outage = Outage(log, "automatic commits", "auto_commit_outage")
         self._by_call, self._automatic = CommitCounts(), CommitCounts()
         self._counting = new_counting_lock()
         self.background = BackgroundCommits(self._commit_in_turn, self._counting)
-        """The commits of :meth:`commit_in_background`."""
+        """The queue of the commits that :meth:`commit_in_background` makes."""
 
     def metrics(self) -> CommitMetrics:
-        """Return the counts of all commits."""
+        """Return the counts of the commits so far: the automatic ones, and those that the program has called
+        for."""
         return self._by_call.plus(self._automatic)
 
     def begin(self, assignment: Assignment, assigned: Collection[TopicPartition]) -> None:
-        """Prepare for *assignment*, in which the partitions *assigned* are new.
-        ``UncommittedPositions.begin`` describes which positions are kept."""
-        self._uncommitted.begin(assignment, assigned)
+        """Prepare for *assignment*, in which the partitions *assigned* are new. Forget the positions that
+        must not be committed under *assignment*, unless they are to be saved in an offset store."""
+        if not isinstance(self._store, SavedPositions):
+            self._uncommitted.begin(assignment, assigned)
 
     def commit(self, streams: Sequence[StreamCore], timeout: float, *, once: bool = False) -> None:
-        """Commit the positions of *streams*, without messages that a loop in another thread has in hand.
+        """Commit the positions of *streams*. A message in hand counts as read if this thread has it, but not
+        if a loop in another thread has it.
 
         Raises CommitError if some partitions were not committed; all others are committed. Raises
-        KafkaTimeoutError with the last failure after *timeout* seconds. If *once*, a failure is raised at
-        once.
+        KafkaTimeoutError with the last failure after *timeout* seconds. If *once* is true, does not try again
+        after a failure, but raises it.
         """
         deadline = time.monotonic() + timeout
         find = partial(self._uncommitted.find, streams, in_hand=True)
@@ -80,8 +84,8 @@ class OffsetCommitter:
     def commit_these(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout: float, *, once: bool = False
     ) -> None:
-        """Commit *offsets*, whatever messages have been handed out. The errors are those of
-        :meth:`commit`."""
+        """Commit exactly *offsets*, whether or not the messages before them have been handed out. Raises the
+        same errors as :meth:`commit`."""
         deadline = time.monotonic() + timeout
         find = partial(self._uncommitted.name, offsets)
         with self._taking_turns(timeout, find, for_callbacks=not self._ownership.changes_here()) as wanted:
@@ -96,7 +100,7 @@ class OffsetCommitter:
     ) -> None:
         """Commit *offsets*, or the present positions of *streams*, without waiting. Then call *callback*.
 
-        All later commits of the connector are made after this one.
+        The connector makes all later commits after this commit.
         """
         if offsets is None:
             find = partial(self._uncommitted.find, streams, in_hand=True)
@@ -114,7 +118,8 @@ class OffsetCommitter:
             self._turn.release()
 
     def commit_completed_async(self) -> None:
-        """Commit the positions of the messages that are done, without waiting for the response."""
+        """Commit the positions of the messages that are done, for an automatic commit. Do not wait for the
+        response."""
         assignment = self._ownership.assignment
         if assignment is None or (self._sent is not None and not self._sent.done()):
             return
@@ -137,7 +142,7 @@ class OffsetCommitter:
         """Commit the messages that were handed out, and log failures. This is called before partitions are
         given back.
 
-        With *in_hand*, the messages in hand are committed too.
+        If *in_hand* is true, commit the messages in hand too.
         """
         deadline = time.monotonic() + timeout
         self._failure_logged = False
@@ -157,19 +162,19 @@ class OffsetCommitter:
             self._failure_logged = True
 
     def log_uncommitted(self) -> None:
-        """Log the partitions with messages that were handed out and are not committed.
+        """Log a warning that names the partitions with messages that were handed out and not committed.
 
-        This is called as the last step of closing the connector. It logs nothing if the failure of the last
-        commit has been logged.
+        The connector calls this as its last step when it closes. Log nothing if the failure of the last
+        commit has been logged already.
         """
         positions = self._uncommitted.find(self._streams, in_hand=False)
         left = sorted(each for each, position in positions.items() if position.read)
         if left and not self._failure_logged:
             log.warning(
-                "the connector has closed without committing all messages%s; messages of %d partitions will "
+                "the connector has closed without committing all messages%s; messages of %s will "
                 "be delivered again: %s",
                 self._why_it_takes_time(),
-                len(left),
+                counted(len(left), "partition"),
                 ", ".join(f"{each.topic}-{each.partition}" for each in left[:10]),
                 extra=log_fields("closed_without_commit", partitions=len(left)),
             )
@@ -182,12 +187,12 @@ class OffsetCommitter:
         *,
         for_callbacks: bool = False,
     ) -> Iterator[dict[TopicPartition, ToCommit]]:
-        """Let one commit at a time run in the ``with`` block, so that no older position is stored after a
-        newer one. Yield the positions that *find* returns once all earlier commits are made.
+        """Yield the positions that *find* returns, after all earlier commits have been made. Only one thread
+        at a time may be in the ``with`` block, so that no older position is stored after a newer position.
 
-        With *for_callbacks*, wait for the callbacks of these commits too. The thread that rebalances must not
-        wait for callbacks, because a callback may wait for that thread. Raises KafkaTimeoutError, with the
-        reason if it is known, if that takes longer than *timeout* seconds.
+        If *for_callbacks* is true, wait until the callbacks of the earlier commits have returned too. The
+        thread that rebalances must not wait for callbacks, because a callback may wait for that thread.
+        Raises KafkaTimeoutError if the earlier commits take longer than *timeout* seconds.
         """
         deadline = time.monotonic() + timeout
         wanted = None
@@ -211,6 +216,8 @@ class OffsetCommitter:
     def _why_it_takes_time(self) -> str:
         if (failure := self._store.unreachable()) is not None:
             return f"; the last failure: {failure}"
+        if (reason := self._ownership.failure) is not None:
+            return f", because this member has stopped: {reason}"
         return ", because the group rebalances" if self._ownership.rebalancing else ""
 
     def _commit(
@@ -218,8 +225,9 @@ class OffsetCommitter:
     ) -> None:
         """Commit *wanted* under the current identity of the member.
 
-        If the group has begun another generation, wait for the next identity, but not if *once*. A partition
-        that another member owns now is an error, unless no message of it was handed out.
+        If the group has begun another generation, wait for the next identity and commit again. If *once* is
+        true, commit only once. Raises CommitError if another member owns one of the partitions now, unless no
+        message of this partition was handed out.
         """
         failed: dict[TopicPartition, KafkaError] = {}
         left = dict(wanted)
@@ -247,7 +255,7 @@ class OffsetCommitter:
             if ours:
                 try:
                     rejected = self._store.commit(
-                        ours, assignment.identity, deadline - time.monotonic(), once=once
+                        ours, assignment.identity, max(0.0, deadline - time.monotonic()), once=once
                     )
                 except KafkaError:
                     self._by_call.count(0, failed=True)
@@ -273,11 +281,12 @@ class OffsetCommitter:
     def _await_next(
         self, assignment: Assignment, rejected: Rejections, deadline: float
     ) -> list[TopicPartition]:
-        """Wait for the assignment that follows *assignment*.
+        """Wait until the assignment that follows *assignment* begins. Return the partitions in *rejected*
+        that can be committed under the new assignment.
 
-        Return the partitions in *rejected* that can be committed under the next assignment. Return no
-        partitions if *deadline* passes before the next assignment, or as soon as all of them are lost. The
-        next assignment may begin only after a rebalance listener that waits for this commit.
+        Return no partitions if *deadline* passes first, or if all of these partitions are lost. If the
+        calling thread is the one that changes the assignment, return no partitions at once, because waiting
+        would never end.
         """
         again = [each for each, why in rejected.items() if why.outdated]
         if not again or self._ownership.changes_here() or assignment.identity == NOBODY:
@@ -295,17 +304,22 @@ class OffsetCommitter:
         sent: Mapping[TopicPartition, ToCommit],
         future: "Future[Rejections]",
     ) -> None:
-        """Handle the response to an automatic commit. The connection's reader thread calls this."""
+        """Record the response to an automatic commit. The connection's reader thread calls this method."""
         error = future.exception()
         if error is not None:
             self._automatic.count(0, failed=True)
             self._outage.failed(error, "the next automatic commit includes these offsets")
             return
-        self._outage.ended()
         rejected = future.result()
+        # Without a member, nothing but the end of the group's members changes the answer.
+        alone = [each for each in rejected.values() if assignment.identity == NOBODY]
+        if alone:
+            self._outage.failed(why_rejected(alone[0], assignment), "the next automatic commit tries again")
+        else:
+            self._outage.ended()
         self._automatic.count(len(sent) - len(rejected), failed=bool(rejected))
         self._uncommitted.note_committed(
             assignment, {each: at for each, at in sent.items() if each not in rejected}
         )
-        for partition, why in rejected.items():
+        for partition, why in () if alone else rejected.items():
             log.info("the automatic commit did not store the offset of %s: %s", partition, why.error)

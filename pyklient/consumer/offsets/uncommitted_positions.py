@@ -1,11 +1,11 @@
-"""The positions of a connector's streams that are still to be committed."""
+"""Finds the positions of a connector's streams that are still to be committed."""
 
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
+from pyklient.consumer.fetch.consumed_positions import Position
 from pyklient.consumer.owned_partitions import Assignment, Ownership
-from pyklient.consumer.stream.consumed_positions import Position
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
@@ -14,7 +14,7 @@ __all__ = ["ToCommit", "UncommittedPositions"]
 
 class ToCommit(NamedTuple):
     """An offset to commit, and the generation in which the stream has reached it. ``read`` is false if the
-    offset was only looked up, and no message before it was handed out."""
+    offset was only looked up, and the stream has not handed out any message."""
 
     at: OffsetAndMetadata
     generation: int
@@ -24,7 +24,7 @@ class ToCommit(NamedTuple):
 class UncommittedPositions:
     """Compares the positions of *streams* with the offsets that are committed already.
 
-    It is used by one commit at a time, and by the assignment handler between two assignments.
+    Commits use this object one at a time. The assignment handler uses it between two assignments.
     """
 
     def __init__(self, ownership: Ownership, streams: Sequence[StreamCore]) -> None:
@@ -40,8 +40,8 @@ class UncommittedPositions:
         """Prepare for *assignment*, in which the partitions *assigned* are new and begin at their committed
         offsets.
 
-        Of partitions that the client has owned without a gap, keep the positions that are still to be
-        committed. Forget all other positions.
+        Keep the uncommitted positions of the partitions that the client has owned without a gap. Forget all
+        other positions.
         """
         stay = assignment.partitions.keys() - set(assigned)
         for stream in self._streams:
@@ -81,16 +81,16 @@ class UncommittedPositions:
     ) -> dict[TopicPartition, ToCommit]:
         """Return the positions of *streams* that are not committed yet.
 
-        With *in_hand*, the messages in hand count, unless a loop in another thread has them. An offset that
-        was looked up counts as a position, unless the user has committed an offset of that partition.
+        If *in_hand* is true, the messages in hand count as read, except for those of a loop in another
+        thread. An offset that was looked up is returned as a position too, unless the user has committed an
+        offset of that partition.
 
-        A position is left out if its commit would take an earlier commit back. That happens in two cases: a
-        message was committed while a loop had it in hand, or a message that was committed during a rebalance
-        comes again, because the new assignment begins at an older committed offset. In the second case, the
-        position counts if the program has gone back itself.
+        A position is left out if it is before an offset that has been committed, unless the program has gone
+        back by ``seek`` or ``redeliver``. This happens in two cases: a message was committed while a loop had
+        it in hand, or a new assignment begins at an older offset than the last commit stored.
 
-        The offsets *queued* will be committed first. A position is compared with them as if they were
-        committed. If it is equal, it is committed again nevertheless, because the earlier commit may fail.
+        *queued* has the offsets of commits that wait in the queue. They count as committed here. A position
+        that is equal to a queued offset is returned nevertheless, because the earlier commit may fail.
         """
         assignment = self._ownership.assignment or Assignment()
         found: dict[TopicPartition, Position] = {}
@@ -117,8 +117,8 @@ class UncommittedPositions:
         }
 
     def name(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> dict[TopicPartition, ToCommit]:
-        """Return *offsets*, which the user commits, as positions of the present generation. Record their
-        partitions."""
+        """Return *offsets*, which the user commits, as positions of the present generation. Remember their
+        partitions, so that no offset that was looked up replaces these positions."""
         generation = (self._ownership.assignment or Assignment()).identity.generation
         self._named.update(offsets)
         return {each: ToCommit(at, generation) for each, at in offsets.items()}
@@ -137,8 +137,8 @@ class UncommittedPositions:
         handed: Position,
         queued: Mapping[TopicPartition, OffsetAndMetadata] = MappingProxyType({}),
     ) -> bool:
-        """Return True if the position *handed* is committed, with its metadata if it has any. An offset in
-        *queued* counts as committed."""
+        """Return True if the offset and the metadata of the position *handed* are committed. The metadata is
+        not compared if *handed* has none. An offset in *queued* counts as committed."""
         stored = queued.get(partition) or self._committed.get(partition)
         if stored is None or stored.offset != handed.offset:
             return False
@@ -147,8 +147,8 @@ class UncommittedPositions:
 
 def _at(assignment: Assignment, partition: TopicPartition, handed: Position) -> OffsetAndMetadata:
     if handed.metadata is None:
-        return assignment.to_commit(partition, handed.offset)
-    return OffsetAndMetadata(handed.offset, handed.metadata)
+        return assignment.to_commit(partition, handed.offset, handed.leader_epoch)
+    return OffsetAndMetadata(handed.offset, handed.metadata, handed.leader_epoch)
 
 
 def _newness(handed: Position) -> tuple[int, int]:

@@ -2,8 +2,8 @@
 
 A text describes the offsets after the committed one, either as the lengths of runs (not completed, completed,
 not completed, …) or as one bit per offset, whichever is shorter. Brokers accept texts of 4,096 characters by
-default (``offset.metadata.max.bytes``). ``fits`` tells in advance whether a text will be short enough, so
-that a message whose completion could not be written down is not handed out yet.
+default (``offset.metadata.max.bytes``). ``fits`` tells in advance if a text will be short enough. A message
+is handed out only if a text has space to list it as completed.
 """
 
 from base64 import b64decode, b64encode
@@ -55,7 +55,7 @@ def fits(span: int, gaps: int) -> bool:
     """Return True if :func:`encode` makes a text that is short enough, whichever of the next *span* offsets
     are completed.
 
-    *gaps* is the largest possible number of runs that are not completed.
+    *gaps* is the largest possible number of runs of offsets that are not completed.
     """
     return span <= _MOST_BYTES * 8 or 2 * gaps * _varint_size(span) <= _MOST_BYTES
 
@@ -103,7 +103,8 @@ def _varints(content: bytes) -> Iterator[int]:
 
 
 def _encode_bits(first: int, completed: Sequence[range]) -> bytes | None:
-    """Return one bit for each offset. Return None if there are too many offsets."""
+    """Return one bit for each offset from *first* on, which is 1 if the offset is completed. Return None if
+    there are too many offsets."""
     size = (completed[-1].stop - first + 7) // 8
     if size > _MOST_BYTES:
         return None

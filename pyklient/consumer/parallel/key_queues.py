@@ -27,7 +27,7 @@ class _KeyQueue:
         self.busy = False
         """True while a worker handles a message of this key."""
         self.ready = False
-        """True while this queue is in the queue from which workers get messages."""
+        """True while this queue waits in KeyQueues for a free worker."""
 
 
 class Task:
@@ -46,8 +46,8 @@ class KeyQueues:
     same time.
 
     With the order ``partition``, a partition counts as one key. A message without a key waits for no other
-    message, unless the order is ``partition``. *lock* is the lock of the stream, and *finished* a condition
-    on it. While *lease* has ended, workers get no message.
+    message, unless the order is ``partition``. *lock* is the lock of the stream, and *finished* is a
+    condition on this lock. Workers get no message after *lease* has ended, until it is extended.
     """
 
     def __init__(
@@ -71,11 +71,13 @@ class KeyQueues:
         self._queues: dict[object, _KeyQueue] = {}
         # The queues of which a worker may handle a message now; None after stop().
         self._ready: SimpleQueue[_KeyQueue | None] = SimpleQueue()
-        self._with_workers: set[Task] = set()
+        self._with_workers: dict[Task, threading.Thread] = {}
+        self._closers: set[threading.Thread] = set()
         self._stopped = False
 
     def wait_for_capacity(self) -> int:
-        """Wait until more messages may be in hand, and return how many. Return 0 after :meth:`stop`."""
+        """Wait until more messages may be in hand. Return the number of messages that may be added. Return 0
+        after :meth:`stop`."""
         with self._lock:
             while not self._stopped:
                 if (capacity := self._max_in_hand - self._in_hand) > 0 and self._bytes < self._max_bytes:
@@ -84,7 +86,8 @@ class KeyQueues:
         return 0
 
     def add(self, progress: PartitionProgress, messages: Iterable[Message]) -> None:
-        """Queue the *messages* of one partition that are to be handled. The lock must be held."""
+        """Queue *messages* of one partition, except those that are completed already. The lock must be
+        held."""
         for message in progress.begin(messages):
             self._in_hand += 1
             self._bytes += _size(message)
@@ -107,7 +110,7 @@ class KeyQueues:
                     task = queue.waiting.popleft()
                     if task.progress.owned.active:
                         queue.busy = True
-                        self._with_workers.add(task)
+                        self._with_workers[task] = threading.current_thread()
                         return task
                     self._leave(task.message)
                 self._queues.pop(queue.key, None)
@@ -118,7 +121,7 @@ class KeyQueues:
         """Record that a worker does not handle *task* any more. *completed* is true if the handler has
         returned."""
         with self._lock:
-            self._with_workers.discard(task)
+            self._with_workers.pop(task, None)
             was_full = self._in_hand >= self._max_in_hand or self._bytes >= self._max_bytes
             self._leave(task.message)
             queue, progress = task.queue, task.progress
@@ -135,19 +138,32 @@ class KeyQueues:
                 self._finished.notify_all()
 
     def drop_held(self, progress: PartitionProgress) -> None:
-        """Drop the messages that *progress* holds back, because their partition is revoked. The lock must be
+        """Drop the messages in ``held`` of *progress*, because their partition is revoked. The lock must be
         held."""
         while progress.held:
             self._leave(progress.held.popleft())
 
     def handles_revoked(self) -> bool:
-        """Return True while a worker handles a message of a revoked partition. The lock must be held."""
-        return any(not task.progress.owned.active for task in self._with_workers)
+        """Return True while a worker handles a message of a revoked partition. Workers whose handler closes
+        the connector do not count. The lock must be held."""
+        return any(
+            not task.progress.owned.active and worker not in self._closers
+            for task, worker in self._with_workers.items()
+        )
+
+    def do_not_wait_for_me(self) -> None:
+        """Record that the calling thread closes the connector. The lock must be held.
+
+        If the thread is a worker, no other thread waits for its message, because the handler of this message
+        waits until the connector is closed.
+        """
+        self._closers.add(threading.current_thread())
+        self._finished.notify_all()
 
     def stop(self) -> None:
         """Give out no more messages. Workers finish the messages that they handle.
 
-        This takes no lock, so that a signal handler may call it.
+        This method acquires no lock, so a signal handler may call it.
         """
         self._stopped = True
         self._ready.put(None)

@@ -7,6 +7,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TypeAlias
 
+from pyklient import argument_checks
 from pyklient.consumer.parallel.key_queues import Task
 from pyklient.consumer.parallel.parallel_stream import ParallelStream
 from pyklient.consumer.parallel.worker_process import WorkerProcess, check_picklable
@@ -23,11 +24,14 @@ _TICK = 1.0
 
 
 def check_handlers(handler: Handler, on_error: ErrorHandler | None, *, processes: bool) -> None:
-    """Raise TypeError if *handler* or *on_error* cannot be called, or *handler* not in other *processes*."""
+    """Raise TypeError if *handler* or *on_error* is not callable, or is a coroutine function. If *processes*
+    is true, also raise TypeError if *handler* cannot be pickled."""
     if not callable(handler):
         raise TypeError(f"handler must be a function that takes a message, not {handler!r}")
     if not (on_error is None or callable(on_error)):
         raise TypeError(f"on_error must be a function that takes a message and an error, not {on_error!r}")
+    argument_checks.plain_function(handler, "handler")
+    argument_checks.plain_function(on_error, "on_error")
     if processes:
         check_picklable(handler)
 
@@ -92,10 +96,10 @@ class ParallelConsumer:
             raise self._error
 
     def stop(self) -> None:
-        """Let :meth:`run` return when the messages that workers handle now are done.
+        """Make :meth:`run` return as soon as the workers have finished the messages that they handle now.
 
-        This returns at once. It may be called in a handler, in a signal handler and in any thread. Messages
-        that no handler has got yet are handed out again, by the next member that reads the partition.
+        This method does not wait for that. Any thread may call it, also in a handler or a signal handler.
+        The messages that no handler has got yet go to the next member that reads their partitions.
         """
         self._stopping = True
         self._stream.queues.stop()
@@ -141,7 +145,8 @@ class ParallelConsumer:
             self._stream.queues.finish(task, completed=completed)
 
     def _fail(self, error: BaseException) -> None:
-        """Let :meth:`run` end with *error*. If it already ends with another error, log this one."""
+        """Let :meth:`run` raise *error*. If an earlier handler has failed, ``run`` raises the earlier error,
+        and *error* is only logged."""
         self.stop()
         if self._error is None:
             self._error = error

@@ -3,15 +3,15 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from pyklient.consumer.fetch.consumed_positions import Position
 from pyklient.consumer.fetch.fetch_position import Cursor
 from pyklient.consumer.parallel.key_queues import KeyQueues, Order
 from pyklient.consumer.parallel.partition_progress import PartitionProgress
 from pyklient.consumer.stream.active_loop import Loop
 from pyklient.consumer.stream.chunk_reader import Restart
-from pyklient.consumer.stream.consumed_positions import Position
 from pyklient.consumer.stream.messages_or_columns import Decoding
 from pyklient.consumer.stream.stream_core import StreamCore
-from pyklient.consumer.topic_filter import TopicFilter
+from pyklient.consumer.topic_filters.topic_filter import TopicFilter
 from pyklient.errors import ConsumerTimeout
 from pyklient.kernel import Lease
 from pyklient.topic_partition import TopicPartition
@@ -24,9 +24,9 @@ _TICK = 0.2
 class ParallelStream(StreamCore):
     """A stream that puts its messages into the queues of keys, from which workers get them.
 
-    To commits and to the assignment handler it looks like any other stream. The position of a partition is
-    its first message that is not completed. A partition is given back when no worker handles a message of it.
-    The stream's lock guards the queues of keys and the progress of partitions too.
+    Commits and the assignment handler use it like any other stream. The position of a partition is the offset
+    of its first message that is not completed. A revoked partition is given back when no worker handles a
+    message of it. The stream's lock guards the queues of keys and the progress of partitions too.
     """
 
     def __init__(
@@ -78,7 +78,8 @@ class ParallelStream(StreamCore):
         return progress
 
     def revoke(self) -> None:
-        """Stop handing out messages of partitions that the client does not own any more, also to workers."""
+        """Hand out no more messages, to loops and to workers, of partitions that the client does not own any
+        more."""
         with self._lock:
             super().revoke()
             for progress in self._progress.values():
@@ -86,9 +87,11 @@ class ParallelStream(StreamCore):
                     self.queues.drop_held(progress)
 
     def end(self) -> None:
-        """End the stream for good. Workers may still finish the messages that they handle."""
+        """End the stream for good. Workers may still finish the messages that they handle. If a handler calls
+        this method, no thread waits for the message of this handler."""
         with self._lock:
             super().end()
+            self.queues.do_not_wait_for_me()
             self.queues.stop()
 
     def wait_until_asked(self, left: Callable[[], float]) -> bool:
@@ -106,17 +109,21 @@ class ParallelStream(StreamCore):
         return True
 
     def handed(self, *, in_hand: bool) -> dict[TopicPartition, Position]:
-        """Return the position of each partition. Messages in hand never count, whatever *in_hand* says."""
+        """Return the position of each partition, before its first message in hand. *in_hand* has no
+        effect."""
         with self._lock:
             found = super().handed(in_hand=True)
             for partition, read in found.items():
                 progress = self._progress.get(partition)
                 if progress is not None and progress.owned.generation == read.generation:
-                    found[partition] = progress.position(read)
+                    position = progress.position(read)
+                    epoch = self.queue.positions.leader_epochs.before(partition, position.offset)
+                    found[partition] = position._replace(leader_epoch=epoch)
         return found
 
     def forget(self, partitions: Mapping[TopicPartition, int]) -> None:
-        """Never commit positions of *partitions* that were reached in the given generation or before.
+        """Forget the positions that were reached in the given generation of each partition or before, so that
+        they are never committed.
 
         *partitions* maps each partition to a generation.
         """

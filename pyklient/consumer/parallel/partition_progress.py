@@ -3,9 +3,9 @@
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator
 
+from pyklient.consumer.fetch.consumed_positions import Position
 from pyklient.consumer.owned_partitions import OwnedPartition
 from pyklient.consumer.parallel import completed_offsets
-from pyklient.consumer.stream.consumed_positions import Position
 from pyklient.kernel import Message
 
 __all__ = ["PartitionProgress"]
@@ -20,12 +20,12 @@ class PartitionProgress:
     """
 
     def __init__(self, owned: OwnedPartition, before: "PartitionProgress | None" = None) -> None:
-        """*before* is the progress in the assignment just before, if the client has owned the partition since
-        then."""
+        """*before* is the progress of the partition in the previous assignment, or None. It is used only if
+        the client has owned the partition all the time since then."""
         self.owned = owned
         self.held: deque[Message] = deque()
-        """Messages that no handler may have yet, because there are too many offsets between them and the
-        first message in hand. The metadata of a commit could not tell that they are completed."""
+        """Messages that must wait before a handler gets them, because their offsets are too far behind the
+        first message in hand. The metadata of a commit would have no space to list them as completed."""
         self._in_hand: OrderedDict[int, Message] = OrderedDict()
         self._next = owned.start or 0
         """The offset after the last message that was in hand."""

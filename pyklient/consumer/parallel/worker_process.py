@@ -85,8 +85,8 @@ _processes: "weakref.WeakSet[Any]" = weakref.WeakSet()
 
 
 def _kill_all() -> None:
-    """Kill the child processes that still run. Otherwise multiprocessing would send SIGTERM at exit, which
-    they ignore, and wait for them."""
+    """Kill the child processes that still run when this process exits. They ignore the SIGTERM that
+    multiprocessing sends at exit, so multiprocessing would otherwise wait for them."""
     for process in list(_processes):
         process.kill()
 

@@ -54,7 +54,9 @@ class BrokerConsumer(ClosableClient[BrokerChannel]):
     @overload
     def fetch(self, request: SimpleFetchRequest) -> SimpleFetchResponse: ...
 
-    def fetch(self, request: PartitionFetch | SimpleFetchRequest) -> Fetched | SimpleFetchResponse:
+    def fetch(
+        self, request: PartitionFetch | SimpleFetchRequest, *more: object, **named: object
+    ) -> Fetched | SimpleFetchResponse:
         """Send one fetch request, for one partition or for several, and return the messages.
 
         The error of a partition is in the result, and is raised when the messages of this partition are
@@ -62,10 +64,18 @@ class BrokerConsumer(ClosableClient[BrokerChannel]):
         the first message, because the message is larger than the requested number of bytes. Only failures of
         the whole request are raised here.
         """
+        if more or named:
+            raise TypeError(
+                "fetch of a BrokerConsumer takes one PartitionFetch or SimpleFetchRequest, and no other "
+                "arguments; for one partition, write fetch(PartitionFetch(topic, partition, offset))"
+            )
         if isinstance(request, PartitionFetch):
             return self._fetch(SimpleFetchRequest((request,))).message_set(*request.where)
         if not isinstance(request, SimpleFetchRequest):
-            raise TypeError(f"request takes a PartitionFetch or a SimpleFetchRequest, not {request!r}")
+            raise TypeError(
+                f"request takes a PartitionFetch or a SimpleFetchRequest, not {request!r}; for one "
+                "partition, write fetch(PartitionFetch(topic, partition, offset))"
+            )
         return self._fetch(request)
 
     def multifetch(self, fetches: Sequence[PartitionFetch]) -> list[Fetched]:

@@ -1,17 +1,14 @@
 """Dialogues with one broker about the committed offsets of a group, and about its group coordinator."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from pyklient.consumer.offsets.offset_requests import (
-    commit_errors,
-    commit_request,
-    not_in_zookeeper,
-)
+from pyklient.consumer.offsets.offset_requests import commit_request, not_in_zookeeper
 from pyklient.consumer.owned_partitions import NOBODY
 from pyklient.error_codes import ErrorCode
-from pyklient.errors import CommitError, KafkaError, ProtocolError, UnsupportedVersionError, broker_error
+from pyklient.errors import CommitError, KafkaError, UnsupportedVersionError, broker_error
 from pyklient.net.dialogue import ANY, Ask, Dialogue
+from pyklient.net.lookups.offset_commit import commit_errors, unconfirmed
 from pyklient.net.lookups.offset_fetch import ONE_GROUP, fetched_offsets, offset_fetch_request
 from pyklient.net.metadata import Node
 from pyklient.protocol.messages import (
@@ -25,7 +22,8 @@ from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 __all__ = ["Storage", "commit_offsets", "fetch_offsets", "find_coordinator"]
 
 Storage: TypeAlias = Literal["kafka", "zookeeper"]
-"""The place in which a broker keeps committed offsets. The version of the request determines it."""
+"""The place where a broker stores committed offsets: Kafka or ZooKeeper. The version of the request
+determines it."""
 
 
 class _Versions(NamedTuple):
@@ -61,11 +59,7 @@ def commit_offsets(
         where: broker_error(code, f"cannot commit the offset of {where} for group {group_id}")
         for where, code in codes.items()
     }
-    for where in _left_out(response, positions):
-        errors[where] = ProtocolError(
-            f"cannot tell whether the offset of {where} for group {group_id} was committed: the response "
-            "does not contain this partition"
-        )
+    errors.update(unconfirmed(group_id, response, positions))
     if errors:
         raise CommitError("; ".join(map(str, errors.values())), errors)
 
@@ -85,9 +79,7 @@ def fetch_offsets(
         raise _without_zookeeper(what)
     if found.first_error:
         raise broker_error(found.first_error, what)
-    if left_out := _left_out(response, partitions):
-        raise ProtocolError(f"{what}: the response does not contain {', '.join(map(str, left_out))}")
-    return {each: found.offsets.get(each) for each in partitions}
+    return found.of(partitions, group_id)
 
 
 def find_coordinator(group_id: str) -> Dialogue[Node]:
@@ -110,16 +102,6 @@ def _ask(
         if error.retriable or storage == "kafka":
             raise
         raise not_in_zookeeper(str(error)) from None
-
-
-def _left_out(response: Any, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-    """Return those of *partitions* that are not in *response*."""
-    contained = {
-        TopicPartition(topic.name, each.partition_index)
-        for topic in response.topics
-        for each in topic.partitions
-    }
-    return [each for each in partitions if each not in contained]
 
 
 def _without_zookeeper(what: str) -> UnsupportedVersionError:

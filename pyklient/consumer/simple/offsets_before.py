@@ -1,5 +1,5 @@
-"""Looks up the offsets before a time, as the first version of ListOffsets does. Brokers since Kafka 4.0 do
-not support this version; for them, a similar result is computed from single offsets."""
+"""Looks up the offsets of a partition before a time, with version 0 of ListOffsets. Brokers since Kafka 4.0
+do not support version 0. With these brokers, several lookups of a single offset give a similar result."""
 
 from collections.abc import Callable
 from functools import partial
@@ -27,8 +27,8 @@ def offsets_before(
 ) -> Dialogue[list[int]]:
     """Return up to *most* offsets of a partition before *timestamp_ms* from the broker *node_id*.
 
-    If the broker returns only a single offset per request, the result is computed with *look_up*, which looks
-    up the offset at a time, or at EARLIEST or LATEST.
+    If the broker does not support version 0 of ListOffsets, the result comes from several calls of *look_up*,
+    each of which returns a single offset: the offset for a timestamp, for EARLIEST or for LATEST.
     """
     try:
         response: ListOffsetsResponse = yield Ask(

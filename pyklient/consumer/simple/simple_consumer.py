@@ -51,11 +51,12 @@ class SimpleConsumer(ThreadlessClient):
 
     @classmethod
     def connect(cls, host: str, port: int = 9092, **options: Unpack[AdminOptions]) -> BrokerConsumer:
-        """Return a consumer of one broker, which follows no leader: the SimpleConsumer of Kafka's old
-        clients.
+        """Return a consumer that uses only the broker at *host* and *port*, as the SimpleConsumer of Kafka's
+        old clients does. It does not look for the leaders of partitions.
 
         The connection is opened by the first call that needs it. *options* are those of ``AdminConfig``:
-        ``request_timeout_ms`` is the old clients' soTimeout, and ``receive_buffer_bytes`` their bufferSize.
+        ``request_timeout_ms`` corresponds to the old clients' ``soTimeout``, and ``receive_buffer_bytes`` to
+        their ``bufferSize``.
         """
         return BrokerConsumer(host, port, **options)
 
@@ -79,9 +80,9 @@ class SimpleConsumer(ThreadlessClient):
     def fetch(self, topic: str, partition: int, offset: int, max_bytes: int = 1_048_576) -> Fetched:
         """Return the messages of a partition from *offset* on, up to about *max_bytes*.
 
-        At the end of the log, returns at once, without messages. Raises OffsetOutOfRangeError,
-        CorruptRecordError, BrokerError, and MessageTooLargeError if a message is larger than *max_bytes*
-        (only with brokers before 0.10.1; later brokers return one message then).
+        If *offset* is the end of the log, returns at once, without messages. Raises OffsetOutOfRangeError,
+        CorruptRecordError or BrokerError. If a message is larger than *max_bytes*, brokers since 0.10.1
+        return this one message. With older brokers, raises MessageTooLargeError.
         """
         where = _where(topic, partition)
         fetched = self.multifetch({where: offset}, max_bytes)[where]
@@ -140,7 +141,7 @@ def _multifetch(
 def _fetch_left(
     fetches: Mapping[TopicPartition, PartitionFetch], found: dict[TopicPartition, Fetched]
 ) -> Dialogue[None]:
-    """Fetch once from each partition that has no result, or a retriable error, in *found*.
+    """Fetch once from each partition that has no result in *found*, or that has a retriable error there.
 
     If a partition has a retriable error after that, raise the error.
     """

@@ -36,8 +36,8 @@ class _Hold:
 class ActiveLoop:
     """The loop that reads one stream now. *lock*, the lock of the stream, guards the ActiveLoop.
 
-    *left* is called with the lock held when the loop ends. *cut* is called in a forked child process, without
-    any lock, so that nothing more is handed out there.
+    When the loop ends, the ActiveLoop calls *left* with the lock held. In a forked child process, it calls
+    *cut* without any lock, so that no more messages are handed out there.
     """
 
     def __init__(
@@ -91,13 +91,13 @@ class ActiveLoop:
             self._stepping = me
 
     def check_not_read_elsewhere(self) -> None:
-        """Raise StreamInUseError if this thread may not continue the active loop. The stream's lock must be
-        held."""
+        """Raise StreamInUseError if another thread reads the stream, so that this thread may not continue the
+        active loop. The stream's lock must be held."""
         self._check_not_read(self._hold is None or not self._hold.moves)
 
     def _check_not_read(self, stays: bool) -> None:
-        """Raise StreamInUseError if another thread makes a step now. If *stays* is true, also raise it if the
-        active loop belongs to another thread.
+        """Raise StreamInUseError if another thread makes a step now, or, if *stays* is true, if the active
+        loop belongs to another thread.
 
         The stream's lock must be held.
         """
@@ -129,7 +129,7 @@ class ActiveLoop:
         return StreamInUseError(
             f"{self._name()} is being read by thread {thread.name!r}, and only one thread at a time can read "
             f"it: ask create_message_streams for one stream per thread, or end that thread's loop first "
-            f"(break, or close() of what batches() returned)"
+            f"(break, or call close() on the iterator that batches() returned)"
         )
 
 
@@ -137,10 +137,10 @@ class Loop(Iterator[_T]):
     """The iterator behind a loop over a stream. It ends when the stream ends, raises an exception or is
     closed.
 
-    A step is one call of ``next``. A Loop stays with the thread of its first step, unless it *moves*: then
-    any thread may make the next step after the last one is done. *step* returns what to hand out, or None at
-    the end. If *step* takes batches from a ChunkReader, that is *reader*. A batch that the loop did not get,
-    because Ctrl-C interrupted the step, is returned to the reader.
+    A step is one call of ``next``. If *moves* is true, any thread may make the next step when the last step
+    is done. Otherwise, all steps must be made by the thread of the first step. *step* returns the message or
+    batch to hand out, or None at the end. *reader* is the ChunkReader from which *step* gets batches. If
+    Ctrl-C interrupts a step, the loop returns the batch to *reader*.
     """
 
     def __init__(

@@ -58,8 +58,8 @@ class Assembly:
         self._repeated: dict[str | int, pyarrow.Array] = {}
 
     def batch(self, chunk: ColumnChunk, most: int) -> pyarrow.RecordBatch:
-        """Return the next records of *chunk* as a batch, *most* of them at most. These records do not count
-        as handed out yet."""
+        """Return the next records of *chunk* as a batch, *most* of them at most. The caller then counts these
+        records as handed out."""
         columns, start, stop = chunk.left()
         count = min(most, stop - start)
         arrays = [

@@ -2,10 +2,9 @@
 them.
 
 Ctrl-C may raise KeyboardInterrupt between any two steps of a loop in the main thread, and a new loop must be
-able to continue. So a step notes the new state before it drops the old one, and an interrupted step is done
-again. The stream's lock is acquired directly, and not through its condition, because an interrupt in the
-condition's code can leave the lock held. For the same reason a loop waits for a lock that is used as a signal
-(``_bell``), and not for the condition.
+able to continue. So a step stores the new state before it drops the old state, and the next loop repeats an
+interrupted step. An interrupt in the code of ``threading.Condition`` can leave its lock held. So this module
+acquires the stream's lock directly, and a loop that waits for messages waits for a separate lock, ``_bell``.
 """
 
 import time
@@ -14,10 +13,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TypeAlias, TypeVar
 
+from pyklient.consumer.fetch.consumed_positions import Position, Starts
 from pyklient.consumer.fetch.fetch_position import Cursor, FetchedBatches, FetchFailure
-from pyklient.consumer.stream.consumed_positions import Position, Starts
+from pyklient.consumer.fetch.fetch_queue import NO_BYTES, FetchQueue
 from pyklient.consumer.stream.decoding_failures import DecodingFailures
-from pyklient.consumer.stream.fetch_queue import NO_BYTES, FetchQueue
 from pyklient.consumer.stream.handed_counts import HandedCounts
 from pyklient.consumer.stream.message_in_hand import InHand
 from pyklient.consumer.stream.messages_or_columns import AnyChunk, Decoding, Form
@@ -28,14 +27,15 @@ from pyklient.topic_partition import TopicPartition
 __all__ = ["ChunkReader", "Restart"]
 
 _C = TypeVar("_C", Chunk, ColumnChunk)
-Restart: TypeAlias = Callable[[Cursor, int | None], None]
+Restart: TypeAlias = Callable[[FetchQueue, Cursor, int | None], None]
 
 
 class ChunkReader:
     """Decodes fetched batches into the chunk from which a loop gets messages.
 
-    One loop at a time uses a ChunkReader, which shares the lock of *queue*. *restart* reads a cursor's
-    partition again from an offset, in place of what is queued. While *lease* has ended, loops wait.
+    One loop at a time uses a ChunkReader, which shares the lock of *queue*. *restart* drops the queued
+    batches of a cursor's partition, and reads the partition again from an offset. After *lease* has ended,
+    loops wait until it is extended.
     """
 
     def __init__(self, queue: FetchQueue, decoding: Decoding, restart: Restart, lease: Lease) -> None:
@@ -75,14 +75,9 @@ class ChunkReader:
             if item is None:
                 return None
             if isinstance(item, FetchFailure):
-                self._restart(item.cursor, item.position)
-                raise item.error
-            try:
-                self._open(item, form)
-            except Exception as error:
-                if item is not self._queue.source:
-                    continue  # another thread has paused the partition, or continues it at another offset
-                raise self._failures.pass_over(item, error) from None
+                self._failures.fetch_failed(item)
+            else:
+                self._failures.decode(item, partial(self._open, item, form))
         self.busy = True
         return chunk
 
@@ -113,7 +108,8 @@ class ChunkReader:
             chunk.stop()  # for a loop that still holds it
 
     def _leave_chunk(self) -> None:
-        """Drop the chunk, from which nothing more can be handed out. The stream's lock must be held."""
+        """Drop the chunk, because no more of its messages can be handed out. The stream's lock must be
+        held."""
         chunk, source = self.chunk, self._queue.source
         if chunk is None or source is None or source.cursor.dropped:
             self.chunk = None  # Ctrl-C interrupted a call of pause or seek that had replaced the source
@@ -129,7 +125,8 @@ class ChunkReader:
             return
         # The position moves past what is skipped after the last message, if all batches have been read.
         at_end = not source.size and not self._stopped
-        self._positions.note(source.cursor, source.next_offset if at_end else chunk.position)
+        next_offset = source.next_offset if at_end else chunk.position
+        self._positions.note_left(source.cursor, chunk.position if chunk.handed else None, next_offset)
         self.chunk = None
         if at_end or self._stopped:
             self._queue.source = None
@@ -145,6 +142,8 @@ class ChunkReader:
                 return  # another thread has paused the partition, or continues it at another offset
             fetched.cursor.note_decoded(used)
             if fetched.cursor.active:
+                epochs = self._positions.leader_epochs
+                epochs.note(fetched.cursor.partition, before.start, chunk.next_offset, fetched.leader_epoch)
                 if chunk.remaining:
                     self._in_hand.note_fetched(fetched, before)
                 self.chunk, self._stopped = chunk, False
@@ -234,8 +233,8 @@ class ChunkReader:
         self._in_hand.finish(None)
 
     def seek(self, cursor: Cursor, offset: int) -> None:
-        """Continue the partition of *cursor* at *offset*, and hand out nothing more of what was fetched. The
-        lock must be held."""
+        """Continue the partition of *cursor* at *offset*, and drop its fetched batches. The lock must be
+        held."""
         self._restart(cursor, offset)
         source = self._queue.source
         if source is not None and source.cursor.partition == cursor.partition:
@@ -245,8 +244,8 @@ class ChunkReader:
         self._positions.seek(cursor, offset)
 
     def pause(self, cursor: Cursor) -> None:
-        """Hand out nothing of *cursor* until it is resumed, and keep what was fetched of it. The lock must be
-        held."""
+        """Hand out no messages of *cursor* until its partition is resumed, and keep its fetched batches. The
+        lock must be held."""
         source, chunk, begun = self._queue.source, self.chunk, None
         if source is not None and source.cursor is cursor:
             begun = source
@@ -303,8 +302,7 @@ class ChunkReader:
             chunk.stop()
 
     def handed(self, *, in_hand: bool) -> dict[TopicPartition, Position]:
-        """Return the position of each partition. Messages that a loop is still handling count only if
-        *in_hand*."""
+        """Return the position of each partition. Messages in hand count only if *in_hand* is true."""
         with self._lock:
             found = self._positions.all()
             chunk, source = self.chunk, self._queue.source
@@ -318,7 +316,8 @@ class ChunkReader:
         return found
 
     def forget(self, partitions: Mapping[TopicPartition, int]) -> None:
-        """Never commit positions of *partitions* that were reached in the given generation or before.
+        """Forget the positions that were reached in the given generation of each partition or before, so that
+        they are never committed.
 
         *partitions* maps each partition to a generation. Positions of later generations stay.
         """
@@ -334,18 +333,18 @@ class ChunkReader:
 
 
 def _restart(queue: FetchQueue, restart: Restart, cursor: Cursor, position: int | None) -> None:
-    """Call *restart* for *cursor*. If Ctrl-C interrupts the call, complete it before the exception goes
-    on."""
+    """Call *restart* for *cursor*. If Ctrl-C interrupts the call, complete the call before KeyboardInterrupt
+    is raised."""
     with queue.lock:
         if cursor.dropped:
             return
         try:
-            restart(cursor, position)
+            restart(queue, cursor, position)
         except BaseException:
             # The new cursor may not have been given to the leader lookup yet.
             newest = queue.cursors.get(cursor.partition)
             if cursor.dropped and newest is not None:
-                restart(newest, position)
+                restart(queue, newest, position)
             raise
 
 

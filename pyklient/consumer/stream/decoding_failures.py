@@ -1,19 +1,32 @@
-"""What a loop does about fetched batches that cannot be decoded."""
+"""Handles records that cannot be read: the loop raises an error, or skips the records (``on_corrupt``)."""
 
+import logging
 from collections.abc import Callable
 
-from pyklient.consumer.fetch.fetch_position import Cursor, FetchedBatches
-from pyklient.consumer.stream.fetch_queue import FetchQueue
+from pyklient.consumer.fetch.fetch_position import Cursor, FetchedBatches, FetchFailure, Item
+from pyklient.consumer.fetch.fetch_queue import FetchQueue
 from pyklient.consumer.stream.message_in_hand import InHand
 from pyklient.consumer.stream.messages_or_columns import Decoding
-from pyklient.errors import CorruptRecordError, MessageTooLargeError, UnsupportedCodecError
+from pyklient.corrupt_records import CorruptRecords
+from pyklient.errors import CorruptRecordError, KafkaError, MessageTooLargeError, UnsupportedCodecError
+from pyklient.log_events import log_fields
+from pyklient.metrics.consumer_counts import CorruptCounts
+from pyklient.protocol.records.batch_header import batch_end
+from pyklient.protocol.records.damaged_batch import damaged_offsets
+from pyklient.topic_partition import TopicPartition
 
 __all__ = ["DecodingFailures"]
 
+log = logging.getLogger("pyklient.consumer")
+
 
 class DecodingFailures:
-    """Prepares the next loop over *queue* after an error of decoding. *restart* reads a cursor's partition
-    again from an offset, in place of what is queued."""
+    """Prepares the next step of a loop over *queue* after records that cannot be read. *restart* drops the
+    queued batches of a cursor's partition, and reads the partition again from an offset.
+
+    Bytes may have been damaged on their way from the broker. So a batch is skipped only if it was fetched
+    twice and cannot be read either time.
+    """
 
     def __init__(
         self,
@@ -26,18 +39,172 @@ class DecodingFailures:
         self._decoding = decoding
         self._in_hand = in_hand
         self._restart = restart
+        self._suspects: dict[TopicPartition, tuple[Cursor | None, int]] = {}
+        """The offset in each partition at which records could not be read when they were fetched first, with
+        the cursor that fetches them again. If another cursor fetches the records later, that counts as the
+        first time, because they may have been read meanwhile."""
+        self._unbroken: dict[TopicPartition, tuple[Cursor | None, int]] = {}
+        """The offset after the last skipped offset, by partition, with the cursor that continues there. It
+        has only partitions in which a single offset was skipped, because the end of the damaged batch is not
+        known."""
+        self._skipped: tuple[Cursor, int] | None = None
+        """The cursor that was counted last for a skip, and the offset after the skip. If the skip was
+        interrupted before another cursor took over, the same skip comes again and is not counted again."""
+        self._unlogged: list[tuple[CorruptRecords, int]] = []
+        """The skips that are still to be logged, with their levels, because Ctrl-C came before that."""
 
-    def pass_over(self, fetched: FetchedBatches, error: Exception) -> Exception:
-        """Return the error to raise for *error*, which came from decoding *fetched*.
+    def fetch_failed(self, failure: FetchFailure) -> None:
+        """Raise the error of *failure*, and let the next loop fetch again. If ``on_corrupt`` is set and the
+        error is that of damaged records, skip an offset or fetch again, and return."""
+        cursor, position = failure.cursor, failure.position
+        if isinstance(failure.error, CorruptRecordError) and position is not None and self._skips:
+            self._skip_or_fetch_again(failure, cursor, position, None, failure.error)
+            return
+        self._restart(cursor, position)
+        raise failure.error
 
-        The next loop fetches bytes again that are damaged. It begins after a message for which a decoder has
-        raised an exception.
+    def decode(self, fetched: FetchedBatches, decode: Callable[[], None]) -> None:
+        """Call *decode*, which decodes the next records of *fetched*. Raise its error, or return if the loop
+        continues without these records."""
+        if self._unlogged:
+            self._log_skips()
+        try:
+            decode()
+        except Exception as error:
+            if fetched is not self._queue.source:
+                return  # another thread has paused the partition, or continues it at another offset
+            failure = self._pass_over(fetched, error)
+            if failure is None:
+                return
+            try:
+                raise failure from None
+            finally:
+                del failure  # its traceback refers to this frame; so a stream that is dropped can be freed
+
+    def _pass_over(self, fetched: FetchedBatches, error: Exception) -> Exception | None:
+        """Return the error that the loop raises after *error* has prevented decoding of *fetched*. Return
+        None if the loop does not raise an error, because the damaged batch is skipped or fetched again.
+
+        After damaged bytes, the next loop begins with the same bytes, which are fetched again. After an
+        exception of a decoder, the next loop begins with the message after it.
         """
         if isinstance(error, CorruptRecordError | UnsupportedCodecError | MessageTooLargeError):
-            self._restart(fetched.cursor, fetched.start)
-            self._queue.source = None
-            return type(error)(f"{fetched.cursor.partition} at offset {fetched.start}: {error}")
+            cursor = fetched.cursor
+            found = type(error)(f"{cursor.partition} at offset {fetched.start}: {error}")
+            if self._skips and not isinstance(error, UnsupportedCodecError):
+                end = cursor.counts.readable_to
+                offsets = damaged_offsets(fetched.buffer, fetched.at, fetched.start, end)
+                if offsets == (fetched.start, fetched.start):
+                    self._pass_by(fetched)
+                else:
+                    self._skip_or_fetch_again(fetched, cursor, fetched.start, offsets, found)
+                return None
+            self._fetch_again(fetched, cursor, fetched.start)
+            return found
         offset = self._decoding.next_offset(fetched)
         self._in_hand.undecodable = fetched, offset
         fetched.start = offset + 1
         return error
+
+    @property
+    def _skips(self) -> bool:
+        return self._decoding.on_corrupt is not None
+
+    def _fetch_again(self, item: Item, cursor: Cursor, position: int) -> None:
+        self._restart(cursor, position)
+        if self._queue.source is item:
+            self._queue.source = None
+
+    def _skip_or_fetch_again(
+        self, item: Item, cursor: Cursor, position: int, offsets: tuple[int, int] | None, error: KafkaError
+    ) -> None:
+        """Skip *offsets*, the offsets of the damaged batch at *position*, which is the first batch of *item*.
+        If this batch was fetched only once so far, fetch it again instead.
+
+        If *offsets* is None, the end of the batch is not known. In that case, skip only one offset, because
+        the next offset may belong to an intact batch. If the program's function ``on_corrupt`` raises an
+        exception, raise it; the next loop then fetches the batch again.
+        """
+        goes_on = offsets is None and self._unbroken.get(cursor.partition) == (cursor, position)
+        if not goes_on and self._suspects.get(cursor.partition) != (cursor, position):
+            self._fetch_suspect_again(item, cursor, position)
+            return
+        corrupt = CorruptRecords(*cursor.partition, *(offsets or (position, position + 1)), error)
+        try:
+            if self._decoding.on_corrupt is not None:
+                self._decoding.on_corrupt(corrupt)
+        except BaseException:
+            self._fetch_suspect_again(item, cursor, position)
+            raise
+        counts = CorruptCounts(0 if goes_on else 1, corrupt.next_offset - corrupt.first_offset)
+        if self._skip(item, cursor, corrupt, counts):
+            if offsets is None:
+                self._unbroken[cursor.partition] = self._newest(cursor), corrupt.next_offset
+            self._log_skips()
+
+    def _fetch_suspect_again(self, item: Item, cursor: Cursor, position: int) -> None:
+        """Fetch the records at *position* again. If they cannot be read then either, they are skipped."""
+        self._fetch_again(item, cursor, position)
+        self._suspects[cursor.partition] = self._newest(cursor), position
+
+    def _newest(self, cursor: Cursor) -> Cursor | None:
+        """Return the cursor that reads the partition of *cursor* now, or None if no cursor reads it."""
+        return self._queue.cursors.get(cursor.partition)
+
+    def _skip(self, item: Item, cursor: Cursor, corrupt: CorruptRecords, counts: CorruptCounts) -> bool:
+        """Continue after the offsets of *corrupt*, and add *counts*. Return False if the partition was
+        revoked, paused or moved to another offset while the program's function ran."""
+        queue, to = self._queue, corrupt.next_offset
+        level = logging.WARNING if counts.batches else logging.DEBUG
+        with queue.lock:
+            if not cursor.active or queue.next() is not item:
+                return False
+            # First, so that Ctrl-C in the steps below cannot skip records that are not counted or logged.
+            queue.positions.note(cursor, to)
+            if self._skipped != (cursor, to):
+                total, unlogged = cursor.counts.corrupt.plus(counts), [*self._unlogged, (corrupt, level)]
+                # One line, so that Ctrl-C cannot separate them.
+                cursor.counts.corrupt, self._unlogged, self._skipped = total, unlogged, (cursor, to)
+            if cursor.end is None or to < cursor.end:
+                self._fetch_again(item, cursor, to)
+            else:
+                queue.replace(cursor, cursor.end)  # everything up to the end has been fetched
+            self._suspects.pop(cursor.partition, None)
+            self._unbroken.pop(cursor.partition, None)
+            return True
+
+    def _pass_by(self, fetched: FetchedBatches) -> None:
+        """Leave out the next batch of *fetched*, unless another thread has moved or paused the partition. All
+        records of the batch come before the position, but its damaged header tells the broker that it has
+        later offsets, so the broker has sent it."""
+        with self._queue.lock:
+            if fetched is self._queue.source:
+                cursor, end = fetched.cursor, batch_end(fetched.buffer, fetched.at)
+                # One line, so that Ctrl-C cannot separate the two: no byte is counted twice.
+                fetched.at, cursor.taken = end, cursor.taken + end - fetched.at
+                cursor.wake_fetcher()
+
+    def _log_skips(self) -> None:
+        while self._unlogged:
+            _log_skipped(*self._unlogged[0])
+            self._unlogged = self._unlogged[1:]
+
+
+def _log_skipped(corrupt: CorruptRecords, level: int) -> None:
+    log.log(
+        level,
+        "the offsets %d to %d of %s-%d are skipped (on_corrupt), because they cannot be read: %s",
+        corrupt.first_offset,
+        corrupt.next_offset - 1,
+        corrupt.topic,
+        corrupt.partition,
+        corrupt.error,
+        extra=log_fields(
+            "corrupt_records_skipped",
+            topic=corrupt.topic,
+            partition=corrupt.partition,
+            offset=corrupt.first_offset,
+            next=corrupt.next_offset,
+            error=str(corrupt.error),
+        ),
+    )

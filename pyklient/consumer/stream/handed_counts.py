@@ -9,7 +9,8 @@ __all__ = ["HandedCounts"]
 
 
 class HandedCounts:
-    """Counts the messages of one chunk after another. The stream's lock must be held to use it."""
+    """Counts the messages that were handed out of a stream's current chunk. The stream's lock must be held to
+    use it."""
 
     def __init__(self) -> None:
         self._counted = 0
@@ -22,7 +23,7 @@ class HandedCounts:
         self._counted, self._counted_at, self._uncounted_bytes = 0, time.monotonic(), size
 
     def go_on(self) -> None:
-        """Begin to count a chunk that has the remaining messages of the last one."""
+        """Begin to count a chunk that has the remaining messages of the last chunk in another form."""
         self._counted = 0
 
     def count(self, chunk: AnyChunk | None, source: FetchedBatches | None) -> None:

@@ -1,7 +1,7 @@
 """The message or batch that a loop has in hand, and its bytes, so that it can be handed out again."""
 
+from pyklient.consumer.fetch.consumed_positions import Starts
 from pyklient.consumer.fetch.fetch_position import Cursor, FetchedBatches
-from pyklient.consumer.stream.consumed_positions import Starts
 from pyklient.consumer.stream.messages_or_columns import AnyChunk
 from pyklient.topic_partition import TopicPartition
 
@@ -43,13 +43,13 @@ class InHand:
         return unread
 
     def note_paused(self, partition: TopicPartition) -> None:
-        """Record that *partition* is paused. This object does not keep its remaining bytes any more."""
+        """Record that *partition* is paused, and drop its fetched batches."""
         self._paused.add(partition)
         self._parts = [each for each in self._parts if each[0].cursor.partition != partition]
 
     def must_be_fetched_again(self, partition: TopicPartition) -> bool:
-        """Return True if *partition* was paused while messages of it were in hand, so that this object does
-        not keep their bytes."""
+        """Return True if *partition* was paused while messages of it were in hand. Their fetched batches were
+        dropped then."""
         return partition in self._paused
 
     def leave_out(self, partition: TopicPartition) -> None:
@@ -69,7 +69,7 @@ class InHand:
     def stays(self, source: FetchedBatches | None) -> bool:
         """Return True if the client still owns all partitions of the messages in hand.
 
-        If a single message is in hand, *source* has the batch that contains it.
+        If a single message is in hand, *source* contains it.
         """
         cursors = [cursor for cursor, _ in self.batch.values()]
         if source is not None:

@@ -10,7 +10,9 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeGuard, TypeVar
 
 from pyklient.consumer.fetch.fetch_position import FetchedBatches
+from pyklient.consumer.stream.batch_iteration import batch_chunk
 from pyklient.consumer.stream.shallow_iteration import shallow_chunk
+from pyklient.corrupt_records import CorruptHandler
 from pyklient.kernel import Chunk, ColumnBuilder, Message, decode, decode_columns
 from pyklient.kernel.decode.column_decoding import ByteColumn, ColumnChunk
 from pyklient.protocol.records import DEFAULT_MAX_DECOMPRESSED
@@ -29,7 +31,7 @@ class Form(Protocol[_Made]):
     """The form in which a loop gets records: messages, or columns."""
 
     def chunk(self, fetched: FetchedBatches) -> _Made:
-        """Decode the next records of *fetched* into a chunk, up to the cursor's end.
+        """Decode the next records of *fetched* into a chunk, up to the ``end`` of the cursor.
 
         Raises CorruptRecordError or a similar error if the bytes are damaged, and the exception of a decoder.
         """
@@ -42,7 +44,8 @@ class Form(Protocol[_Made]):
 
 
 class Decoding(NamedTuple):
-    """The form of messages. Keys and values go through the decoders. Without a decoder they stay bytes."""
+    """The options for decoding fetched batches. The decoders convert the bytes of keys and values. Without a
+    decoder, they stay bytes."""
 
     key_decoder: Callable[[bytes | None], Any] | None = None
     value_decoder: Callable[[bytes | None], Any] | None = None
@@ -50,11 +53,18 @@ class Decoding(NamedTuple):
     max_decompressed: int = DEFAULT_MAX_DECOMPRESSED
     shallow: bool = False
     """True if compressed batches are handed out as they are."""
+    on_corrupt: CorruptHandler | None = None
+    """The function to call before a batch that cannot be read is skipped. None if loops raise an error."""
+    whole_batches: bool = False
+    """True if a mirror reads the stream: batches that a producer can send again are handed out as they
+    are."""
 
     def chunk(self, fetched: FetchedBatches) -> Chunk:
-        """Decode the next records of *fetched* into messages, up to the cursor's end."""
+        """Decode the next records of *fetched* into messages, up to the ``end`` of the cursor."""
         if self.shallow:
             return shallow_chunk(fetched, self.check_crcs, self._replace(shallow=False).chunk)
+        if self.whole_batches:
+            return batch_chunk(fetched, self.check_crcs, self._replace(whole_batches=False).chunk)
         chunk = self._decode(fetched, self.key_decoder, self.value_decoder)
         end = fetched.cursor.end
         if end is None or chunk.next_offset <= end:
@@ -107,7 +117,7 @@ class ColumnDecoding(NamedTuple):
     max_decompressed: int = DEFAULT_MAX_DECOMPRESSED
 
     def chunk(self, fetched: FetchedBatches) -> ColumnChunk:
-        """Decode the next records of *fetched* into columns, up to the cursor's end."""
+        """Decode the next records of *fetched* into columns, up to the ``end`` of the cursor."""
         topic, partition = fetched.cursor.partition
         chunk = decode_columns(
             fetched.buffer,

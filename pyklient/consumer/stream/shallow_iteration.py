@@ -38,8 +38,8 @@ _HEADER: Final = "compression.codec"
 def shallow_chunk(
     fetched: FetchedBatches, check_crcs: bool, decode: Callable[[FetchedBatches], Chunk]
 ) -> Chunk:
-    """Return the next chunk of *fetched*: one compressed batch, or what *decode* makes of the batches that
-    are not compressed and come before the next compressed one."""
+    """Return the next chunk of *fetched*. If the next batch is compressed, the chunk consists of this batch.
+    Otherwise, *decode* makes the chunk from the batches before the next compressed batch."""
     buffer, at = fetched.buffer, fetched.at
     end = batch_end(buffer, at)
     if end and _codec(buffer[at:end]):

@@ -14,13 +14,13 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
 from pyklient import argument_checks
+from pyklient.consumer.fetch.consumed_positions import Position
 from pyklient.consumer.fetch.fetch_position import Cursor
+from pyklient.consumer.fetch.fetch_queue import FetchQueue
 from pyklient.consumer.stream.active_loop import ActiveLoop, Loop
 from pyklient.consumer.stream.chunk_reader import ChunkReader, Restart
-from pyklient.consumer.stream.consumed_positions import Position
-from pyklient.consumer.stream.fetch_queue import FetchQueue
 from pyklient.consumer.stream.messages_or_columns import ColumnDecoding, Decoding
-from pyklient.consumer.topic_filter import TopicFilter
+from pyklient.consumer.topic_filters.topic_filter import TopicFilter
 from pyklient.errors import (
     ConfigurationError,
     ConsumerTimeout,
@@ -41,8 +41,9 @@ _TICK = 1.0
 class StreamCore:
     """A stream without the KafkaStream that the user holds. Threads refer only to the StreamCore.
 
-    *topics* are the names of topics, or the filter that selects them. *restart* reads a cursor's partition
-    again from an offset, in place of what is queued. *lease* says until when messages may be handed out.
+    *topics* are the names of topics, or the filter that selects them. *restart* drops the queued batches of a
+    cursor's partition, and reads the partition again from an offset. *lease* says until when messages may be
+    handed out.
     """
 
     def __init__(
@@ -99,13 +100,13 @@ class StreamCore:
         wait = None if timeout is None else argument_checks.seconds(timeout, "timeout")
         if self._decoding.key_decoder is not None or self._decoding.value_decoder is not None:
             raise ConfigurationError(
-                "Arrow batches hold keys and values as bytes: make the stream without decoders, and decode "
-                "the columns in your program"
+                "arrow_batches returns keys and values as bytes and calls no decoder: make the stream "
+                "without decoders, and decode the columns in your program"
             )
         if self._decoding.shallow:
             raise ConfigurationError(
-                "Arrow batches hold records, and shallowiterator_enable leaves records compressed; read "
-                "messages, or turn the option off"
+                "arrow_batches cannot be used with shallowiterator_enable, which leaves records compressed: "
+                "iterate over the stream instead, or turn the option off"
             )
         assembly = Assembly(headers=argument_checks.flag(headers, "headers"))
         form = ColumnDecoding(most, self._decoding.check_crcs, self._decoding.max_decompressed)
@@ -117,7 +118,8 @@ class StreamCore:
         return Loop(self._active_loop, partial(self._reader.next, self._timeout, self._decoding))
 
     def messages(self, chunks: Loop[Chunk]) -> Iterator[Message]:
-        """Return an iterator over the messages of *chunks*. Before each message, it asks the lease."""
+        """Return an iterator over the messages of *chunks*. It hands out a message only if the lease has not
+        ended."""
         return chain.from_iterable(map(LeasedIterator, chunks, repeat(self._lease)))
 
     def _batch(self, max_records: int, timeout: float | None) -> list[Message] | None:
@@ -161,7 +163,7 @@ class StreamCore:
             self._reader.seek(self.queue.cursor(partition), offset)
 
     def pause(self, partitions: Sequence[TopicPartition]) -> None:
-        """Hand out and fetch nothing of *partitions* until they are resumed."""
+        """Hand out no messages of *partitions*, and do not fetch them, until they are resumed."""
         with self._lock:
             for cursor in [self.queue.cursor(each) for each in partitions]:
                 cursor.owned.paused = True
@@ -189,11 +191,10 @@ class StreamCore:
                 self.queue.raise_failure(cursor)
             return cursor.owned.start
 
-    def check_reads(self, partitions: Sequence[TopicPartition]) -> None:
-        """Raise PartitionNotAssignedError if the stream does not read one of *partitions* now."""
+    def cursor(self, partition: TopicPartition) -> Cursor:
+        """Return the cursor that reads *partition* now. Raises PartitionNotAssignedError if there is none."""
         with self._lock:
-            for each in partitions:
-                self.queue.cursor(each)
+            return self.queue.cursor(partition)
 
     @property
     def cursors(self) -> dict[TopicPartition, Cursor]:
@@ -258,9 +259,13 @@ class StreamCore:
             self.queue.asked.notify_all()
 
     def handed(self, *, in_hand: bool) -> dict[TopicPartition, Position]:
-        """Return the position of each partition. Messages that a loop is still handling count only if
-        *in_hand*."""
+        """Return the position of each partition. Messages in hand count only if *in_hand* is true."""
         return self._reader.handed(in_hand=in_hand)
+
+    @property
+    def asks(self) -> int:
+        """The number of times that loops have asked for messages. Single messages of a chunk do not count."""
+        return self._reader.asks
 
     def count_handed(self) -> None:
         """Count the messages that were handed out since the last count."""
@@ -268,14 +273,16 @@ class StreamCore:
             self._reader.count_handed()
 
     def forget(self, partitions: Mapping[TopicPartition, int]) -> None:
-        """Never commit positions of *partitions* that were reached in the given generation or before.
+        """Forget the positions that were reached in the given generation of each partition or before, so that
+        they are never committed.
 
         *partitions* maps each partition to a generation.
         """
         self._reader.forget(partitions)
 
     def stalled_for(self, now: float) -> float:
-        """Return for how many seconds the loop has not asked for a message, although a message waits."""
+        """Return the number of seconds for which no loop has asked for a message, although a message
+        waits."""
         with self._lock:
             chunk = self._reader.chunk
             waits = bool(self.queue.items) or (chunk is not None and chunk.remaining > 0)

@@ -7,14 +7,14 @@ same arguments and returns its result.
 
 Both kernels have these three classes, and other modules use only their public members:
 
-- Appender: ``send``, ``append``, ``append_many``, and what happens at most once per batch (OpenBatches);
-- Batch: the records of a batch under construction, and the reports on their delivery (DeliveryState);
-- Delivery: a handle on (batch, index).
+- Appender has ``send``, ``append`` and ``append_many``. Its base class OpenBatches, which both kernels share,
+  has the methods that are called at most once per batch.
+- Batch has the records of a batch. Its base class DeliveryState, which both kernels share, has their results.
+- Delivery finds the result of one record by the batch of the record and its index in that batch.
 
 Each call is atomic. In this kernel, the calls that run once per record hold a lock, which the tracker
-provides; the compiled kernel holds the GIL instead. ``open_batches`` and ``delivery_reports``, which both
-kernels share, always hold the lock. The lock is reentrant: a signal handler or a finalizer may send in the
-middle of a ``send``.
+provides; the compiled kernel holds the GIL instead. The methods of OpenBatches and DeliveryState always hold
+the lock. The lock is reentrant: a signal handler or a finalizer may send in the middle of a ``send``.
 """
 
 from collections.abc import Callable, Sequence
@@ -48,8 +48,8 @@ class Batch(DeliveryState):
         self.charged = BATCH_COST
         """The number of bytes that this batch counts for in the memory limit of the producer."""
         self.capacity = 0
-        """The number of bytes in ``charged`` that are for records, whether they are used or not. The compiled
-        kernel allocates this many bytes."""
+        """The number of bytes of memory that the batch has for records, used or not. They are a part of
+        ``charged``. The compiled kernel allocates this many bytes."""
         self.expected_size = expected_size
         """The size in bytes that the batch is expected to reach."""
         # Size and count, replaced in one step: bytes behind them, of an interrupted append, do not count.
@@ -66,7 +66,8 @@ class Batch(DeliveryState):
         return self._filled[0]
 
     def payload(self) -> bytearray:
-        """Return the records of a sealed batch as bytes: what follows the header in a batch of format 2."""
+        """Return the encoded records of a sealed batch: the bytes that follow the header in a batch of format
+        2."""
         del self.records[self._filled[0] :]
         return self.records
 
@@ -185,21 +186,23 @@ def call_back(callbacks: list[Any], failed: Callable[[Delivery], object]) -> Non
 
 
 _TIMES: Final = tuple([b"\x00" + delta for delta in SHORT[:1024]])
-"""For each small timestamp delta in milliseconds: the encoded attributes and timestamp delta of a record."""
+"""A table of encoded record fields: the attributes and the timestamp delta. The index is the timestamp delta
+in milliseconds. Large deltas are not in the table."""
 
 _SIZES_WITHOUT_KEY: Final = tuple([b"\x01" + size for size in SHORT])
-"""For each small size of a value: the encoded bytes that say "no key", and then the encoded size."""
+"""A table of encoded record fields: a missing key, and the size of the value. The index is the size of the
+value. Large sizes are not in the table."""
 
 _OFFSETS: Final = list(SHORT)
-"""The encoded offset deltas, by offset delta. A batch of many small records makes the list longer, up to a
-limit."""
+"""A table of encoded offset deltas. The index is the offset delta. The list grows, up to a limit, when a
+batch has more records than the list has entries."""
 
 _LONGEST_OFFSETS: Final = 1 << 16
 _SHORT_BODY: Final = 4096
 
 
 def _encode(delta: int, index: int, key: bytes | None, value: bytes | None, headers: Headers) -> bytes:
-    """Return the same bytes as ``encode_record``, which takes three times as long for usual records."""
+    """Encode one record like ``encode_record``, but usually in a third of the time."""
     if index == len(_OFFSETS) < _LONGEST_OFFSETS:
         _OFFSETS[index : index + 1] = [encode_signed(index)]  # the same whichever producer's thread is first
     if headers or value is None or not 0 <= delta < 1024 or index >= len(_OFFSETS):
@@ -215,8 +218,8 @@ def _encode(delta: int, index: int, key: bytes | None, value: bytes | None, head
 
 
 def _plain(headers: Any) -> bool:
-    """Return True if encoding *headers* calls no code of the user, which might call ``send`` while the lock
-    is held."""
+    """Return True if *headers* can be encoded without calling code of the user, which might call ``send``
+    while the lock is held."""
     if headers.__class__ is not list and headers.__class__ is not tuple:
         return False
     for pair in headers:
@@ -245,11 +248,11 @@ class Appender(OpenBatches[Batch]):
     """Appends records to batches. Safe to use from several threads.
 
     If ``send`` cannot append a record by itself, for example because the topic is new or the batch is full,
-    it calls *decline* with the same arguments and returns the result. If *plain* is False, it does so for
-    every record, because an encoder or a partitioner of the user must be called. *clock_ns* returns the time
-    for records without a timestamp, in nanoseconds since 1970. *batch_size* limits the records of a batch in
-    bytes (a single record may be larger). *memory_limit* limits the memory of all batches whose records do
-    not all have a result yet.
+    ``send`` calls the function *decline* with the same arguments and returns its result. If *plain* is False,
+    it does so for every record, because the user has set an encoder or a partitioner. *clock_ns* returns the
+    present time in nanoseconds since 1970, for records without a timestamp. *batch_size* is the largest size
+    of a batch in bytes (a single record may be larger). *memory_limit* is the largest number of bytes that
+    all batches together may use until their records are stored or have failed.
     """
 
     __module__ = "pyklient.kernel"
@@ -325,11 +328,11 @@ class Appender(OpenBatches[Batch]):
         on_delivery: OnDelivery | None,
         limit: int,
     ) -> Delivery | None:
-        """Append a checked record to the batch under construction of its partition. An empty batch accepts
-        any size.
+        """Append a record to the batch under construction of its partition. The caller has checked the
+        arguments.
 
-        Return None if there is no such batch, if it is full, or if all batches together would need more
-        memory than *limit*.
+        Return None if the partition has no batch under construction, if that batch is full, or if all batches
+        together would need more memory than *limit*. A batch without records is never full.
         """
         with self._lock:
             known = self._known.get(topic)
@@ -382,9 +385,9 @@ class Appender(OpenBatches[Batch]):
         any_size: bool = False,
         only: tuple[Batch, int] | None = None,
     ) -> Delivery | None:
-        """Append a record, or return None if it does not fit. The caller holds the lock. If *any_size*, an
-        empty batch accepts every record. If *only* is a pair of a batch and an index, the record may be
-        appended to that batch at that index only."""
+        """Append a record, or return None if it does not fit into the batch. The caller must hold the lock.
+        If *any_size* is true, an empty batch accepts every record. If *only* is (batch, index), the record
+        is appended at this index of this batch or not at all."""
         while (batch := known.batches[number]) is not None:
             filled = batch._filled
             size, index = filled

@@ -1,9 +1,13 @@
-"""Columns of records to send, in Arrow's memory layout.
+"""Describes columns of records to send, in Arrow's memory layout.
 
-A column is *length* cells of its buffers, beginning with cell *first*. *validity* has a bit for each cell,
-lowest bit first, or is None if no cell is null. *offsets* has length + 1 numbers of 32 bits (64 if *wide*):
-the start of each cell in *data*, and the end of the last one. All numbers are in the byte order of the
-machine.
+A column consists of *length* cells, beginning with cell *first* of its buffers:
+
+- *validity* has a bit for each cell, lowest bit first: 1 if the cell is not null. None if no cell is null.
+- *data* has the contents of the cells, one after the other.
+- *offsets* has a number for each cell: the byte of *data* at which the cell begins. One more number tells
+  where the last cell ends. The numbers have 32 bits, or 64 bits if *wide* is true.
+
+All numbers are in the byte order of the machine.
 """
 
 from typing import Final, NamedTuple
@@ -13,12 +17,13 @@ from pyklient.protocol.records.layout import Buffer
 __all__ = ["AT_ONCE", "Cells", "HeaderLists", "Numbers"]
 
 AT_ONCE: Final = 1 << 20
-"""A call that appends rows returns after this number of bytes of records, so that other threads can run."""
+"""The number of bytes of records after which a call that appends rows returns, so that other threads can
+run."""
 
 
 class Cells(NamedTuple):
-    """A column of bytes or text, in Arrow's layout. A cell that is null may nevertheless have bytes in
-    *data*."""
+    """A column of bytes or text, in Arrow's layout. The kernel ignores bytes in *data* that belong to a null
+    cell."""
 
     length: int
     first: int
@@ -51,8 +56,8 @@ class Numbers(NamedTuple):
 class HeaderLists(NamedTuple):
     """A column in which each cell is a list of headers, in Arrow's layout. The value of a header may be null.
 
-    The *offsets* are indexes of cells in *names* and *values*. The first cell of these two columns has the
-    index *base*.
+    The columns *names* and *values* have the headers of all lists. The *offsets* tell at which of these
+    headers each list begins. They count headers from *base*: the first header has the number *base*.
     """
 
     length: int
@@ -72,13 +77,15 @@ class HeaderLists(NamedTuple):
         self.names.check("headers.key")
         self.values.check("headers.value")
         if self.names.length != self.values.length:
-            raise ValueError(f"column headers has {self.names.length} names, but {self.values.length} values")
+            raise ValueError(
+                f"column headers has {self.names.length} header keys, but {self.values.length} header values"
+            )
 
 
 def _check_validity(name: str, column: Cells | Numbers | HeaderLists) -> None:
     if column.length < 0 or column.first < 0:
         raise ValueError(
-            f"column {name} has length {column.length} and first cell {column.first}: neither can be negative"
+            f"column {name} has length {column.length} and first cell {column.first}: both must be 0 or more"
         )
     if column.validity is not None:
         _check_size(name, "validity", column.validity, (column.first + column.length + 7) // 8)
@@ -93,4 +100,4 @@ def _check_offsets(name: str, column: Cells | HeaderLists) -> None:
 def _check_size(name: str, what: str, buffer: Buffer, least: int) -> None:
     size = memoryview(buffer).nbytes
     if size < least:
-        raise ValueError(f"column {name} has {size} bytes of {what}, but needs {least}")
+        raise ValueError(f"column {name} has {size} bytes of {what}, but needs at least {least}")

@@ -80,10 +80,10 @@ def append_rows(
 ) -> tuple[int, list[tuple[Batch, int, int]]]:
     """Append rows from row *start* on, in order, to the batches under construction of their partitions.
 
-    Stop at the first row that does not fit into its batch, and after about ``AT_ONCE`` bytes. Return the
-    number of appended rows and, ordered by partition, a tuple (batch, first, stop) for each batch: its
-    records *first* to *stop* - 1 were appended. If no row was appended, the caller must pass the next row to
-    ``send``.
+    Stop at the first row that does not fit into its batch, or after about ``AT_ONCE`` bytes. Return the
+    number of appended rows, and a list of tuples (batch, first, stop), ordered by partition: the records
+    *first* to *stop* - 1 of that batch were appended. If no row was appended, the caller must pass the next
+    row to ``send``.
     """
     known = appender._sendable.get(topic)
     if known is None or not 0 <= start <= rows.count or known.count <= 0:
@@ -124,7 +124,8 @@ def _partition_of(run: tuple[int, Batch, int, int]) -> int:
 
 
 class _Bits:
-    """The validity of the cells of a column: True for each cell that is not null."""
+    """Tells which cells of a column are not null: the item at a cell's index is True if the cell is not
+    null."""
 
     def __init__(self, column: Cells | Numbers | HeaderLists) -> None:
         self._bits = None if column.validity is None else memoryview(column.validity).cast("B")
@@ -136,8 +137,8 @@ class _Bits:
 
 
 class _Ranges:
-    """The positions at which each cell of a column begins and ends, all between *base* and *base* +
-    *size*."""
+    """The start and the end of each cell of a column, as positions in the column's data. The data begins at
+    position *base* and ends at *base* + *size*."""
 
     def __init__(self, name: str, column: Cells | HeaderLists, size: int, base: int = 0) -> None:
         self._valid = _Bits(column)

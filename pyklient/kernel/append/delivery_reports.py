@@ -1,7 +1,7 @@
-"""The delivery of a batch: reports on its records, callbacks, and callers that wait.
+"""The results of the records in a batch: stores delivery reports, collects callbacks, and lets callers wait.
 
-Both kernels share this part of a batch. Nothing here runs once per record, except for records that fail or
-for which callers wait one by one.
+Both kernels share this part of a batch. The code does not run once per record, except for records that fail
+or for which callers wait one by one.
 """
 
 from abc import ABC, abstractmethod
@@ -17,8 +17,8 @@ __all__ = ["DeliveryReport", "DeliveryState", "Tracker", "Untracked"]
 
 
 class Tracker(Protocol):
-    """The part of a producer that lets callers wait for batches, and counts failures that the user has not
-    seen."""
+    """The part of a producer that lets callers wait for batches, and counts the failed records that the user
+    has not heard of yet."""
 
     lock: AbstractContextManager[Any]
 
@@ -27,7 +27,8 @@ class Tracker(Protocol):
         ``batch.done``."""
 
     def unseen(self, batch: Any, change: int, error: KafkaError) -> None:
-        """Add *change* to the number of failed records of *batch* whose *error* the user has not seen."""
+        """Add *change*, which may be negative, to the number of records of *batch* that failed with *error*
+        without the user having seen it."""
 
 
 class Untracked:
@@ -61,10 +62,10 @@ class DeliveryReport(NamedTuple):
 
 
 class DeliveryState(ABC):
-    """The part of a Batch that tells the results of its records. Each kernel has its own class for the
-    records themselves.
+    """The part of a Batch that stores the results of its records. Each kernel has a subclass that stores the
+    records.
 
-    A batch is done when every record has a report. ``created`` is the time at which the batch was begun, in
+    A batch is done when every record has a result. ``created`` is the time at which the batch was begun, in
     seconds of the accumulator's monotonic clock.
     """
 
@@ -75,10 +76,12 @@ class DeliveryState(ABC):
         self.sealed = False
         self.done = False
         self.waiters: list[Callable[[], object]] = []
-        """Functions that wake the callers that wait for this batch. Only the tracker uses them."""
+        """Functions that wake the callers that wait for this batch. Only the tracker adds and removes
+        them."""
         self.failure_round = 0
-        """The tracker's round in which the failures of this batch were counted. A new round begins when
-        failures are reported to the user."""
+        """The number of the tracker's round in which the failures of this batch were counted. The tracker
+        begins a new round when it has reported all failures to the user, so that failures of earlier rounds
+        do not count any more."""
         self._tracker = tracker
         self._reports: list[DeliveryReport] = []
         # Each delivery is followed by its callback: a flat list saves an object per pair.
@@ -101,8 +104,8 @@ class DeliveryState(ABC):
     ) -> list[Any] | None:
         """Store the result of the records *first* to *stop* - 1. Each record gets exactly one report.
 
-        The last report completes the batch: it wakes waiting callers, and returns the list of callbacks with
-        which ``call_back`` must be called. An earlier report returns None.
+        The call that stores the last report completes the batch: it wakes waiting callers, and returns the
+        list of callbacks for ``call_back``. Earlier calls return None.
         """
         with self._tracker.lock:
             if self._unreported < 0:
@@ -124,9 +127,9 @@ class DeliveryState(ABC):
         return callbacks
 
     def fail_unreported(self, error: KafkaError) -> list[Any]:
-        """Store *error* as the result of every record that has no report yet. The batch must be sealed.
+        """Store *error* as the result of every record that has no result yet. The batch must be sealed.
 
-        Returns the list of callbacks with which ``call_back`` must be called.
+        Returns the list of callbacks for ``call_back``, which the caller must call.
         """
         reported = sorted((report.first, report.stop) for report in self._reports)
         callbacks: list[Any] | None = None
@@ -213,7 +216,7 @@ class DeliveryState(ABC):
         return index, index + 1, offset if offset < 0 else offset + index - report.first, *report[3:]
 
     def restore_report(self, report: tuple[Any, ...]) -> None:
-        """Complete this batch with *report*, which comes from a pickle. The batch gets no other report."""
+        """Mark this batch as done, with *report*, a result of :meth:`pickled_report`, as its only report."""
         self.done = True
         self._reports = [DeliveryReport(*report)]
 
@@ -247,8 +250,8 @@ class DeliveryState(ABC):
             raise
 
     def _stop_watching(self, indexes: range) -> bool:
-        """Unless the batch is done, forget that a caller waits for the records *indexes* and will see their
-        failures. Return True if the batch is not done."""
+        """Record that a caller no longer waits for the records with *indexes*, and will not see their
+        failures. Return True. If the batch is done, do nothing and return False."""
         with self._tracker.lock:
             if not self.done:
                 self._seen.difference_update(indexes)
@@ -274,7 +277,8 @@ class DeliveryState(ABC):
             return not self.done
 
     def _count_unseen(self, callbacks: list[Any]) -> None:
-        """Report to the tracker how many failures neither a callback nor a waiting caller will see."""
+        """Tell the tracker how many failed records will be seen neither by a callback nor by a waiting
+        caller."""
         failed = [report for report in self._reports if report.error is not None]
         self._seen.update([delivery.batch_and_index[1] for delivery in callbacks[::2]])
         for report in failed:

@@ -12,12 +12,12 @@ from pyklient.kernel.append.delivery_reports import DeliveryState, Tracker
 __all__ = ["BATCH_COST", "CALLBACK_COST", "LARGE_CAPACITY", "LEAST_CAPACITY", "OpenBatches", "capacity_for"]
 
 BATCH_COST: Final = 3584
-"""The memory charged for a batch in addition to its records, in bytes: for objects in the kernel (1 KiB), for
-objects that send the batch to the broker, and for objects of its partition."""
+"""The memory in bytes that is charged for a batch, in addition to its records. It stands for objects of the
+kernel (1 KiB), of the sender and of the partition."""
 
 CALLBACK_COST: Final = 400
-"""The memory charged for a callback, in bytes: for the Delivery that it keeps alive, its entry in the batch,
-and a closure."""
+"""The memory in bytes that is charged for a callback. It stands for the Delivery that the callback gets, the
+entry in the batch, and a closure."""
 
 LEAST_CAPACITY: Final = 256
 LARGE_CAPACITY: Final = 32 * 1024
@@ -26,14 +26,15 @@ B = TypeVar("B", bound=DeliveryState)
 
 
 def capacity_for(have: int, needed: int, expected: int, most: int, free_memory: int, share: int) -> int:
-    """Return the new capacity of a batch that has *have* bytes of memory and needs *needed*.
+    """Return the new capacity in bytes of a batch that has *have* bytes of memory and needs *needed*.
 
-    The whole capacity is charged, so it usually only doubles: with many partitions, larger steps would leave
-    most of the memory unused. Because moving a large batch is expensive, two steps are larger, within
-    *share*, the part of *free_memory* that each open batch may use: a new batch gets the *expected* size at
-    once, and a large batch grows eightfold. No step goes above *most* bytes unless the record needs that. If
-    *free_memory* is too small for the step, the step uses about half of *free_memory*, so that small moves
-    are few.
+    Usually the capacity doubles: larger steps would waste memory if there are many partitions. There are two
+    exceptions, because moving a large batch is expensive. A new batch gets the *expected* size at once, and a
+    large batch grows eightfold. Such a step is limited to *share*, the part of *free_memory* for each open
+    batch.
+
+    The result is above *most* only if *needed* is above *most*. If *free_memory* is too small for the step,
+    the batch gets about half of *free_memory*, so that it need not grow often.
     """
     wanted = max(2 * have, LEAST_CAPACITY)
     if have >= LARGE_CAPACITY:
@@ -47,17 +48,16 @@ def capacity_for(have: int, needed: int, expected: int, most: int, free_memory: 
 
 
 class OpenBatches(Generic[B]):
-    """The part of an Appender that knows topics and accounts for memory. The other part, in the kernel,
-    appends records.
+    """The part of an Appender that stores topics and open batches, and accounts for memory. The other part,
+    in the kernel, appends records.
 
-    Both parts may run at the same time in different threads if the kernel's part acquires no lock. Therefore
-    a batch is sealed before the sender gets it, and the kernel's part checks each partition count that it
-    reads from this part.
+    In a kernel without a lock, both parts may run at the same time in different threads. Therefore a batch is
+    sealed before the sender gets it, and the kernel checks each partition count that it reads from this part.
     """
 
     OVERHEAD: Final = BATCH_COST + CALLBACK_COST
-    """The memory in bytes that is charged for a record that begins a batch and has a callback, in addition to
-    the size of the record."""
+    """The memory in bytes that a record with a callback needs in addition to its own size if it begins a
+    batch."""
 
     def __init__(
         self,
@@ -69,9 +69,9 @@ class OpenBatches(Generic[B]):
         new_batch: Callable[[Tracker, str, int, float, int], B],
     ) -> None:
         self.memory_limit = memory_limit
-        """The number of bytes of memory above which the kernel's ``send`` leaves the record to ``decline``.
-        This limit is lowered while a caller waits for memory, so that later callers do not get memory
-        first."""
+        """The number of bytes of memory above which ``send`` does not append a record but calls ``decline``.
+        While a caller waits for memory, this limit is lower, so that later callers do not get memory before
+        that caller."""
         self._tracker = tracker
         self._lock = tracker.lock
         self._batch_size = batch_size
@@ -147,12 +147,13 @@ class OpenBatches(Generic[B]):
         created: float,
         announce: Callable[[B], object] | None = None,
     ) -> B | None:
-        """Seal the batch under construction of a partition. Begin another batch, and charge its memory.
+        """Seal the batch under construction of a partition. Begin another batch, charge its memory, and
+        return it.
 
         Return None if the topic does not have that partition (any more), or if a signal handler has just
-        begun a batch for it. *announce* is called with the new batch before any record can be appended. So if
-        Ctrl-C interrupts this call, an empty batch may be left that the sender knows, but never a batch with
-        records that the sender does not know.
+        begun a batch for the partition. *announce* is called with the new batch before any record can be
+        appended to it. If Ctrl-C interrupts this call, the sender may therefore know an empty batch, but no
+        record can be in a batch that the sender does not know.
         """
         with self._lock:
             known = self._known.get(topic)
@@ -174,7 +175,7 @@ class OpenBatches(Generic[B]):
             return batch
 
     def seal_batch(self, batch: B) -> None:
-        """Seal *batch*. From then on its bytes do not change, and belong to the caller."""
+        """Seal *batch*, so that its bytes do not change any more and the caller may send them."""
         with self._lock:
             batch.sealed = True
             if self.current_batch(batch.topic, batch.partition) is batch:
@@ -203,9 +204,10 @@ class OpenBatches(Generic[B]):
         self._latest = None
 
     def _seal(self, batches: list[Any], first: int) -> None:
-        """Seal the batches under construction of the partitions from number *first* on.
+        """Seal the batches under construction in *batches*, a list by partition, for all partitions from the
+        number *first* on. Replace each sealed batch in the list by None.
 
-        The list *batches* keeps its length, because a ``send`` in another thread may be using it.
+        The list keeps its length, because a ``send`` in another thread may be using it.
         """
         for number, batch in enumerate(batches[first:], first):
             if batch is not None:
@@ -215,9 +217,10 @@ class OpenBatches(Generic[B]):
 
 
 def _expected_size(batch: Any) -> int:
-    """Return the size in bytes that the next batch of the same partition is expected to reach.
+    """Return the size in bytes that the next batch of the same partition is expected to reach: the size of
+    *batch*.
 
-    The result is the size of *batch*, but at least half of the size that was expected of *batch*, because
-    *batch* may have been sealed early by chance.
+    The result is never less than half of the size that was expected of *batch*, because *batch* may have been
+    sealed early by chance.
     """
     return max(int(batch.size), int(batch.expected_size) // 2)

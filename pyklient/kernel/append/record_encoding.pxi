@@ -186,22 +186,20 @@ def encode_values(list values not None, list keys=None):
     cdef Draft draft
     if keys is not None and PyList_GET_SIZE(keys) != count:
         raise ValueError(f"there are {count} values, but {PyList_GET_SIZE(keys)} keys")
-    for index in range(count):
-        _check_bytes(values[index])
-    if keys is not None:
-        for index in range(count):
-            _check_bytes(keys[index])
+    cdef _Memory encoded = _Memory.__new__(_Memory)
     # From here on no code of Python runs, so the lists do not change.
     for index in range(count):
+        _check_bytes(values[index])
+        if keys is not None:
+            _check_bytes(keys[index])
         _draft_value(&draft, values, keys, index)
         size += _measure(&draft, 0, index)
-    cdef bytes encoded = PyBytes_FromStringAndSize(NULL, size)
-    cdef uint8_t* at = <uint8_t*>PyBytes_AS_STRING(encoded)
+    cdef uint8_t* at = <uint8_t*>encoded.reserve(size)
     for index in range(count):
         _draft_value(&draft, values, keys, index)
         _measure(&draft, 0, index)
         at = _put_record(at, &draft)
-    return encoded
+    return encoded.finish(size, "B")
 
 
 cdef inline int _check_bytes(data) except -1:

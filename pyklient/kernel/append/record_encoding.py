@@ -2,6 +2,7 @@
 module."""
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from struct import unpack_from
 from typing import Final
 
@@ -32,8 +33,11 @@ def murmur2(data: bytes | bytearray | memoryview) -> int:
 def encode_record(
     timestamp_delta: int, offset_delta: int, key: bytes | None, value: bytes | None, headers: Headers = ()
 ) -> bytes:
-    """Encode one record of format 2, with its length in front. The deltas are the distances of the record
-    from the base timestamp and the base offset of its batch."""
+    """Encode one record of format 2, with its length in front.
+
+    *timestamp_delta* and *offset_delta* are the distances of the record from the base timestamp and the base
+    offset of its batch.
+    """
     short = SHORT
     time = short[timestamp_delta] if 0 <= timestamp_delta < SHORT_END else encode_signed(timestamp_delta)
     offset = short[offset_delta] if 0 <= offset_delta < SHORT_END else encode_signed(offset_delta)
@@ -60,8 +64,8 @@ def encode_record(
 
 
 def encode_headers(headers: Headers) -> bytes:
-    """Encode the headers of one record, with their count in front. The value of a header may be None, its
-    name may not."""
+    """Encode the headers of one record, with their count in front. The value of a header may be None, but not
+    its name."""
     parts = [encode_signed(len(headers))]
     for name, value in headers:
         encoded = name.encode()
@@ -77,8 +81,8 @@ def encode_records(
     base_timestamp: int,
     offset_deltas: Sequence[int] | None = None,
 ) -> bytes:
-    """Encode records, given as (timestamp_ms, key, value, headers), as a batch of format 2 contains them
-    behind its header.
+    """Encode records, each given as (timestamp_ms, key, value, headers). Return the bytes that follow the
+    header in a batch of format 2.
 
     The offset deltas are 0, 1, 2 … unless *offset_deltas* is given.
     """
@@ -99,15 +103,15 @@ def encode_records(
 
 
 def encode_values(values: list[bytes | None], keys: list[bytes | None] | None = None) -> bytes:
-    """Encode records that all have the timestamp of their batch and no headers, as a batch of format 2
-    contains them behind its header.
+    """Encode records without headers that all have the timestamp of their batch. Return the bytes that follow
+    the header in a batch of format 2.
 
     *keys* are in the order of *values*; None if no record has a key.
     """
     all_keys = [None] * len(values) if keys is None else keys
     if len(all_keys) != len(values):
         raise ValueError(f"there are {len(values)} values, but {len(all_keys)} keys")
-    for data in (*values, *all_keys):
+    for data in chain.from_iterable(zip(values, all_keys, strict=True)):
         if data is not None and not isinstance(data, bytes):
             raise TypeError(f"a key or value takes bytes or None, not {type(data).__name__}")
     return b"".join(

@@ -34,8 +34,8 @@ from pyklient.protocol.records.message_set import parse_entry
 __all__ = ["ENOUGH_BYTES", "BatchReader", "RecordLoops", "control_type", "size_of"]
 
 ENOUGH_BYTES: Final = 4 << 20
-"""The number of decompressed bytes after which no further batch is decoded, so that the result stays small
-compared with the buffer."""
+"""The number of decompressed bytes after which a chunk ends. It keeps the chunk small compared with the
+fetched buffer."""
 
 
 class RecordLoops(NamedTuple):
@@ -50,8 +50,8 @@ class RecordLoops(NamedTuple):
 
 
 class BatchReader(ABC):
-    """Reads the batches of a buffer one after the other. Each subclass collects their records in its own
-    way."""
+    """Reads the batches of a buffer one after the other. Its subclasses collect the records in messages or in
+    columns."""
 
     def __init__(
         self,
@@ -76,7 +76,8 @@ class BatchReader(ABC):
 
     @abstractmethod
     def has_space_for(self, batch: memoryview) -> bool:
-        """Return True if *batch* may be read too, or False if reading must stop before it."""
+        """Return True if the records of *batch* may be added to the collected records. If not, ``read`` ends
+        before *batch*."""
 
     @abstractmethod
     def add_batch(
@@ -88,17 +89,22 @@ class BatchReader(ABC):
         base_timestamp: int,
         append_time: int | None,
     ) -> None:
-        """Collect records of a batch of format 2: those whose offset is ``next_offset`` or larger. *data* has
-        all records of the batch, encoded."""
+        """Collect the records whose offset is at least ``next_offset`` from a batch of format 2.
+
+        *data* has all records of the batch, encoded.
+        """
 
     @abstractmethod
     def add_entry(self, columns: Columns, kind: int) -> None:
-        """Collect records of an entry of format 0 or 1: those whose offset is ``next_offset`` or larger.
-        *columns* has all records of the entry."""
+        """Collect the records whose offset is at least ``next_offset`` from an entry of format 0 or 1
+        (one record, or a compressed set of records).
+
+        *columns* has all records of the entry. *kind* is their timestamp type.
+        """
 
     def read(self, buffer: Buffer, position: int) -> int:
-        """Collect the records of whole batches from byte *position* on. Return the number of bytes that these
-        batches occupy.
+        """Collect the records of whole batches from byte *position* on. Return the total size of these
+        batches in bytes.
 
         If a batch is malformed, and no records were collected before it, raises an error. Otherwise only the
         batches before it are read, and the next call begins with the malformed batch.
@@ -115,10 +121,12 @@ class BatchReader(ABC):
         return position - start
 
     def _read(self, batch: memoryview) -> None:
-        """Collect the records of one whole batch or entry."""
+        """Collect the records of *batch*, a whole batch of format 2 or a whole entry of format 0 or 1."""
         if batch[MAGIC_AT] == 2:
             self._read_batch(batch)
             return
+        if int.from_bytes(batch[:8], "big", signed=True) < self.next_offset:
+            return  # all its records were read before, so it does not matter if it is damaged
         columns, kind = parse_entry(
             batch, check_crcs=self._check_crcs, max_decompressed=self._max_decompressed
         )
@@ -181,10 +189,10 @@ def size_of(columns: Columns) -> int:
 
 
 def control_type(loops: RecordLoops, batch: Buffer) -> int | None:
-    """Return the type of a control batch: 0 abort, 1 commit; other types are for brokers only.
+    """Return the type of a control batch: 0 for abort, 1 for commit. Brokers alone use other types.
 
-    Return None if the batch has no records: the log cleaner leaves such empty batches in place of markers. If
-    the type cannot be read, raises CorruptRecordError, which names the offset of the batch.
+    Return None if the batch has no records: the log cleaner replaces old control batches by such empty
+    batches. If the type cannot be read, raises CorruptRecordError, which names the offset of the batch.
     """
     base, _, _, _, _, _, last_delta, base_timestamp, _, _, _, _, count = BATCH.unpack_from(batch)
     if not count:

@@ -69,10 +69,10 @@ class ColumnBuilder:
         append_time: int | None,
         start_offset: int,
     ) -> None:
-        """Append records of a batch of format 2: those whose offset is *start_offset* or larger. *data* has
-        all records of the batch, encoded.
+        """Append the records whose offset is at least *start_offset* from a batch of format 2.
 
-        Raises the errors of ``parse_records``. After an error, the columns are what they were before.
+        *data* has all records of the batch, encoded. Raises the errors of ``parse_records``. After an error,
+        the columns are what they were before.
         """
         parsed = parse_records(data, count, base_offset, last_delta, base_timestamp)
         parsed = parsed.since(bisect_left(parsed.offsets, start_offset))

@@ -35,8 +35,8 @@ to microseconds."""
 
 _ENOUGH_RECORDS: Final = 100_000
 _MOST_RESERVED: Final = ENOUGH_BYTES + (1 << 20)
-"""The largest number of bytes of memory that is reserved for a chunk. It is more than ``ENOUGH_BYTES``,
-because the last batch of a chunk may go beyond that."""
+"""The largest number of bytes that is reserved for the columns of a chunk. The last batch of a chunk may go
+beyond ``ENOUGH_BYTES``, so this number is larger."""
 
 
 class ByteColumn(NamedTuple):
@@ -73,7 +73,7 @@ class ArrowColumns(NamedTuple):
     keys: ByteColumn
     values: ByteColumn
     headers: HeaderColumn | None
-    """The headers of each record; None unless headers were asked for."""
+    """The headers of each record; None if the columns were made without headers."""
 
 
 class ColumnSlice(NamedTuple):
@@ -100,11 +100,11 @@ class Builder(Protocol):
         append_time: int | None,
         start_offset: int,
     ) -> None:
-        """Append records of a batch of format 2: those whose offset is *start_offset* or larger. *data* has
-        all records of the batch, encoded.
+        """Append the records whose offset is at least *start_offset* from a batch of format 2.
 
-        The arguments and the errors are those of ``parse_messages``. After an error, the columns are what
-        they were before, and nothing more may be added.
+        *data* has all records of the batch, encoded. The other arguments and the errors are those of
+        ``parse_messages``. After an error, the columns are what they were before, and nothing more may be
+        added.
         """
 
     def add_parsed(self, columns: Columns, timestamp_type: int) -> None:
@@ -115,11 +115,11 @@ class Builder(Protocol):
 
 
 class ColumnChunk:
-    """Decoded records of one partition in columns, in order. A chunk knows how many of its records were
-    handed out.
+    """Decoded records of one partition in columns, in order, with a count of the records that were handed
+    out.
 
-    Like a ``Chunk``, it hands out each record once. The reading thread gets the records in slices. Threads
-    that share a chunk need a lock of their own.
+    Like a ``Chunk``, it hands out each record once. The reading thread gets the records in slices. If several
+    threads read a chunk, they must use a lock.
     """
 
     __slots__ = ("_at", "_columns", "_offsets", "_stopped", "nbytes", "next_offset", "partition", "topic")
@@ -200,8 +200,8 @@ def decode_columns(
     """Return the next records of a fetched *buffer* as columns.
 
     Control batches, transactions, errors and the position to continue at are handled as in ``decode``. A
-    chunk ends after the batch with which it reaches *enough* records or 4 MiB. It ends earlier, before a
-    batch that would make it larger than *most_bytes*, because Arrow counts the bytes of a column in 32 bits.
+    chunk ends after the batch that makes it reach *enough* records or 4 MiB. It ends earlier if the next
+    batch would make it larger than *most_bytes*, because Arrow counts the bytes of a column in 32 bits.
     """
     view = memoryview(buffer)
     builder = new_builder(headers, min(len(view) - position, _MOST_RESERVED))
@@ -263,8 +263,8 @@ class _ColumnReader(BatchReader):
         self._builder.add_parsed(columns, kind)
 
     def _check_size(self, size: int) -> None:
-        """Raise an error if *size* more bytes do not fit into a column. ``read`` then ends the chunk before
-        the batch with these bytes."""
+        """Raise an error if the columns would be too large with *size* more bytes. ``read`` then ends the
+        chunk before the batch with these bytes."""
         if self._builder.count and self.nbytes + size > self._most_bytes:
             raise too_large(self.nbytes + size)
 

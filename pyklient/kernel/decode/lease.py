@@ -1,5 +1,4 @@
-"""The lease, which says until when messages may be handed out, and the iterator that asks it before each
-message."""
+"""The lease, a time limit for handing out messages, and an iterator that checks it before each message."""
 
 import math
 from collections.abc import Iterable
@@ -12,7 +11,8 @@ __all__ = ["Lease", "LeasedIterator"]
 
 
 class Lease:
-    """The time until which messages may be handed out, in seconds of ``time.monotonic``."""
+    """The time until which a consumer may hand out messages, in seconds of ``time.monotonic``. After that,
+    another member of the group may own the partitions."""
 
     __slots__ = ("until",)
 
@@ -20,12 +20,13 @@ class Lease:
         self.until = until
 
     def ended(self) -> bool:
-        """Return True if no message may be handed out now."""
+        """Return True if the time of the lease is over. Then no message may be handed out."""
         return monotonic() >= self.until
 
 
 class LeasedIterator:
-    """An iterator over *messages* that stops while *lease* has ended, and may then be continued."""
+    """Iterates over *messages* as long as *lease* lasts. When the lease has ended, the loop over this
+    iterator ends; once the lease is extended, another loop may continue."""
 
     __slots__ = ("_lease", "_messages")
 

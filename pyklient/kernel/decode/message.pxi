@@ -83,34 +83,39 @@ cdef tuple _all_fields(Message message):
     )
 
 
-cdef PyMemberDef _MEMBERS[4]
+cdef PyMemberDef _MEMBERS[8]
+cdef int _shown = 0
 
 
-def _show_members():
-    """Halve the cost of reading the attributes of a message that are objects.
+cdef int _show_members(type shown, example, tuple names, int flags) except -1:
+    """Halve the cost of reading the attributes *names* of the class *shown*, which are objects.
 
     The interpreter reads a member at its offset without a call, like a slot of a Python class. ``readonly``
-    makes a property, which is called each time. The offsets have to be searched for.
+    makes a property, which is called each time. The offsets are searched for in *example*, whose attributes
+    are different objects. *flags* are those of the members.
     """
-    cdef tuple names = ("topic", "key", "value", "headers")
-    cdef tuple marks = (object(), object(), object(), object())
-    cdef Message message = Message(marks[0], 0, 0, 0, 0, *marks[1:])
-    cdef PyTypeObject* kind = <PyTypeObject*>Message
-    cdef void** words = <void**><PyObject*>message
+    global _shown
+    cdef PyTypeObject* kind = <PyTypeObject*>shown
+    cdef void** words = <void**><PyObject*>example
     cdef Py_ssize_t at
-    cdef int index
-    for index in range(4):
+    for name in names:
+        value = getattr(example, name)
         for at in range(kind.tp_basicsize // <Py_ssize_t>sizeof(void*)):
-            if words[at] == <void*>marks[index]:
-                _MEMBERS[index].name = PyUnicode_AsUTF8AndSize(names[index], NULL)
-                _MEMBERS[index].type = T_OBJECT_EX
-                _MEMBERS[index].offset = at * sizeof(void*)
-                _MEMBERS[index].flags = READONLY
-                (<dict>kind.tp_dict)[names[index]] = PyDescr_NewMember(kind, &_MEMBERS[index])
+            if words[at] == <void*>value:
+                _MEMBERS[_shown].name = PyUnicode_AsUTF8AndSize(name, NULL)
+                _MEMBERS[_shown].type = T_OBJECT_EX
+                _MEMBERS[_shown].offset = at * sizeof(void*)
+                _MEMBERS[_shown].flags = flags
+                (<dict>kind.tp_dict)[name] = PyDescr_NewMember(kind, &_MEMBERS[_shown])
+                _shown += 1
+                break
     PyType_Modified(kind)
+    return 0
 
 
-_show_members()
+_show_members(
+    Message, Message(object(), 0, 0, 0, 0, object(), object(), object()), ("topic", "key", "value", "headers"), READONLY
+)
 
 # Pickles and tracebacks name the class by the package, whichever kernel is in use.
 (<PyTypeObject*>Message).tp_name = "pyklient.kernel.Message"

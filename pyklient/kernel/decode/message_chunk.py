@@ -1,4 +1,4 @@
-"""Decoded messages of one partition, which know how many of them were handed out."""
+"""Chunks of decoded messages: each has messages of one partition, and counts those that were handed out."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -11,7 +11,7 @@ __all__ = ["Chunk", "IteratorChunk"]
 
 
 class Chunk:
-    """Decoded messages of one partition, in order. A chunk knows how many of its messages were handed out.
+    """Decoded messages of one partition, in order, with a count of the messages that were handed out.
 
     Iterating hands out each message once, however often ``iter()`` is called, and runs no Python code per
     message. Only one thread may read at a time; any thread may ask for the position or stop the chunk.
@@ -69,8 +69,8 @@ class Chunk:
             self._stopped_at = self._end()
 
     def _end(self) -> tuple[int, int, int]:
-        """End the iterator in one step. Return the values of ``handed``, ``position`` and ``last_handed`` at
-        this step."""
+        """Exhaust the iterator in one step, so that no further message is handed out. Return ``handed``,
+        ``position`` and ``last_handed`` as they were at that moment."""
         left = list(self._iterator)
         handed = self._count - len(left)
         return (

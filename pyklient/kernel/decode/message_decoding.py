@@ -87,7 +87,7 @@ class _MessageReader(BatchReader):
         super().__init__(loops, start_offset, check_crcs, aborted, max_decompressed)
         self.messages: list[Message] = []
         self.iterator: Any = None
-        """An iterator over the messages. If it is not None, it has all messages, and ``messages`` is
+        """An iterator over all collected messages, or None. If there is an iterator, ``messages`` is
         empty."""
         self._topic = topic
         self._partition = partition

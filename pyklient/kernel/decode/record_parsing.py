@@ -1,7 +1,7 @@
 """Parses records, in Python. ``record_parsing.pxi`` must behave exactly as this module.
 
-Loops use local variables, read one- and two-byte varints inline, and check each record once, at its end: if
-its length is wrong, the fields do not end where the record ends.
+For speed, loops use local variables and read one- and two-byte varints inline. Each record is checked once,
+at its end: its fields must end at the position that its length tells.
 """
 
 from bisect import bisect_left
@@ -59,7 +59,7 @@ def parse_records(
 
 
 def _fill(columns: Columns, data: bytes, base_timestamp: int, count: int) -> int:  # noqa: C901 - calls cost time
-    """Append *count* records to *columns* and return their end. Raise IndexError if *data* ends before it."""
+    """Parse *count* records into *columns*. Return the end position. Raise IndexError if *data* is short."""
     deltas, timestamps, keys, values, headers = columns
     position = 0
     for index in range(count):
@@ -177,11 +177,10 @@ def parse_messages(
     partition: int,
     start_offset: int,
 ) -> list[Message]:
-    """Return messages of a batch of format 2: those whose offset is *start_offset* or larger. *data* has all
-    records of the batch, decompressed.
+    """Return the messages whose offset is at least *start_offset* from a batch of format 2.
 
-    *append_time* is the timestamp of all messages if the broker has set it, otherwise None. Raises the errors
-    of :func:`parse_records`.
+    *data* has all records of the batch, decompressed. *append_time* is the timestamp of all messages if the
+    broker has set it, otherwise None. Raises the errors of :func:`parse_records`.
     """
     columns = parse_records(data, count, base_offset, last_delta, base_timestamp)
     columns = columns.since(bisect_left(columns.offsets, start_offset))

@@ -62,7 +62,8 @@ _FIRST_RELEASE_OF_VERSION: Final = {
     (ListOffsetsRequest, 1): "0.10.1",
     (JoinGroupRequest, 5): "2.3",
 }
-"""The versions of requests that this client insists on, each with the first release of Kafka that has it."""
+"""The versions of requests that this client cannot do without, each with the first release of Kafka that has
+it."""
 
 _WITHOUT: Final[Mapping[type[ApiMessage], str]] = {
     JoinGroupRequest: "for a group on older brokers, set coordination='zookeeper' and zookeeper='host:port'",
@@ -70,8 +71,7 @@ _WITHOUT: Final[Mapping[type[ApiMessage], str]] = {
     CreateTopicsRequest: "create topics on older brokers with Kafka's tool kafka-topics.sh --zookeeper",
     DeleteTopicsRequest: "delete topics on older brokers with Kafka's tool kafka-topics.sh --zookeeper",
 }
-"""The advice to users of a broker that lacks a request, by the class of the request. It ends the error
-message."""
+"""The advice that ends the error message if a broker lacks a request, by the class of the request."""
 
 _API_VERSIONS_OF_2_4: Final = 3
 """The newest version of ApiVersions in Kafka 2.4, the first release with flexible versions (KIP-482)."""
@@ -87,10 +87,10 @@ def request_name(request_class: type[ApiMessage]) -> str:
 
 
 def needed_release(request_class: type[ApiMessage], version: int | None = None) -> str:
-    """Return the ending of an error message, which names the first release of Kafka that has a request.
+    """Return the last clause of an error message: it names the first release of Kafka that has a request.
 
-    If *version* is given, the text names the first release that has this version of the request. The text is
-    empty if every supported release has the request, or the version.
+    If *version* is given, the clause names the first release that has this version of the request. The clause
+    is empty if every supported release has the request, or the version.
     """
     release = _FIRST_RELEASE.get(request_class)
     if version is not None:
@@ -102,10 +102,9 @@ class AgreedVersions:
     """The versions of requests to use with the broker *peer*. *theirs* has the first and the last version
     that the broker supports, by API key.
 
-    Some peers claim to support requests of Kafka 2.4 without supporting the ApiVersions request of that
-    release. Such a peer gets only versions that are older than Kafka 2.4. No release of Kafka makes this
-    claim, but librdkafka's mock cluster does: it reads the newer versions of JoinGroup and LeaveGroup as if
-    they were the older ones.
+    Some peers claim to support requests of Kafka 2.4, but not the ApiVersions request of that release. No
+    Kafka broker does this, but librdkafka's mock cluster does, and it misreads the newer versions of
+    JoinGroup and LeaveGroup. Such a peer gets only versions that are older than Kafka 2.4.
     """
 
     def __init__(self, peer: object, theirs: Mapping[int, tuple[int, int]]) -> None:
@@ -121,8 +120,8 @@ class AgreedVersions:
         return bool(self._theirs)
 
     def of(self, request_class: type[ApiMessage], max_version: int | None, min_version: int = 0) -> int:
-        """Return the newest version of a request that both sides support, from *min_version* to
-        *max_version*. Raises UnsupportedVersionError if there is no such version."""
+        """Return the newest version of a request, from *min_version* to *max_version*, that the broker and
+        this client support. Raises UnsupportedVersionError if there is no such version."""
         agreed = self._agreed.get((request_class, max_version))
         if agreed is None:
             agreed = self._agreed[request_class, max_version] = self._agree(request_class, max_version)

@@ -2,9 +2,9 @@
 
 There are three ways to send a request. ``ask`` sends and receives in the calling thread, without any other
 thread; fetchers use it. ``send`` returns a Future at once, so that several requests can be in flight.
-``submit`` does the same with a function to call, which is the fastest. The first ``send`` or ``submit``
-starts a reader thread, and from then on ``ask`` uses this thread too. If no thread can be started (because of
-a limit, or at the end of the program), ``submit`` waits for the response itself.
+``submit`` returns at once too, and calls a function with the response, which is faster than a Future. The
+first ``send`` or ``submit`` starts a reader thread, and from then on ``ask`` uses this thread too. If no
+thread can be started (because of a limit, or at the end of the program), ``submit`` waits for the response.
 
 Responses come in the order of the requests. After a time-out it is not certain which request the next
 response belongs to. Therefore a time-out ends the connection, and all requests in flight fail.
@@ -15,7 +15,7 @@ response belongs to. Therefore a time-out ends the connection, and all requests 
 import logging
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, NoReturn
@@ -24,15 +24,13 @@ from pyklient.errors import (
     BrokerConnectionError,
     ClosedError,
     KafkaError,
-    KafkaTimeoutError,
-    ProtocolError,
 )
 from pyklient.metrics.traffic import Traffic
 from pyklient.net.connection.api_versions import AgreedVersions, request_name
-from pyklient.net.connection.frames import FrameReader
-from pyklient.net.connection.locks import new_sending_lock, new_turn_lock
+from pyklient.net.connection.locks import new_sending_lock
 from pyklient.net.connection.request_writer import Remainder, RequestWriter
 from pyklient.net.connection.requests_in_flight import Answered, RequestsInFlight
+from pyklient.net.connection.response_reader import ResponseReader
 from pyklient.net.connection.transport import (
     Endpoint,
     TimeLeft,
@@ -45,7 +43,6 @@ __all__ = ["Answered", "Connection", "Remainder"]
 
 log = logging.getLogger("pyklient.net")
 
-_CLOSE_TIMEOUT = 5.0
 _LOOK_AFTER = 0.05  # a connection that was idle for so many seconds is checked before it is used
 _LONGEST_LOCK_WAIT = threading.TIMEOUT_MAX
 
@@ -54,8 +51,8 @@ class Connection:
     """A connection to one broker, made by ``open_connection`` and kept by the pool. Safe to use from several
     threads.
 
-    Users of a connection get it from the client before each request, instead of keeping it: this costs only a
-    look-up, and replaces a connection that has ended, or whose session is about to end.
+    Code that uses a connection gets it from the client before each request and does not keep it, because the
+    client replaces a connection that has ended or whose session is about to end.
     """
 
     def __init__(
@@ -72,16 +69,13 @@ class Connection:
         self.endpoint = endpoint
         self._transport = transport
         self._request_timeout = request_timeout
-        self._max_idle = max_idle
         self._in_flight = RequestsInFlight(endpoint, transport, client_id, max_idle, traffic)
         self.use_client_id = self._in_flight.use_client_id
         """A function that changes the client id that is sent with each request."""
-        self._frames = FrameReader(endpoint, transport, max_response)
         self._versions = AgreedVersions(endpoint, {})
         self._expires_at = float("inf")
-        self._reader: threading.Thread | None = None
-        self._turn = new_turn_lock()
         self._sending = new_sending_lock()
+        self._responses = ResponseReader(endpoint, transport, self._in_flight, self._sending, max_response)
         self._writer = RequestWriter(endpoint, transport, self._in_flight, self._sending)
 
     def __repr__(self) -> str:
@@ -96,19 +90,30 @@ class Connection:
         return self._in_flight.failure is None
 
     @property
+    def unconfirmed(self) -> bool:
+        """True if the last request expects no response (``acks=0``) and the broker may not have handled it
+        yet. Once the connection is idle for long enough to be closed, the request counts as handled."""
+        return self._in_flight.unconfirmed and not self._in_flight.is_idle(time.monotonic())
+
+    @property
     def expired(self) -> bool:
         """True if a new connection should replace this one: its session ends soon, it was idle for too long,
         or the broker has closed it."""
         now = time.monotonic()
         if now >= self._expires_at:
             return True
-        idle = self._in_flight.idle_for(now)
-        return idle >= self._max_idle or (idle >= _LOOK_AFTER and self._has_been_left())
+        if self._in_flight.is_idle(now):
+            return True
+        return self._in_flight.idle_for(now) >= _LOOK_AFTER and self._responses.has_been_left()
+
+    def raise_if_ended(self) -> None:
+        """If the connection has ended, raise the error that has ended it."""
+        self._in_flight.raise_failure()
 
     def complete_setup(
         self, versions: Mapping[int, tuple[int, int]], lifetime: float | None, hint: str
     ) -> None:
-        """Store what the setup of the connection has found out.
+        """Store the results of the connection's setup.
 
         *versions* has the broker's versions by API key, and *lifetime* the seconds until the session ends.
         *hint* is added to the error if the broker closes the connection before the next response.
@@ -116,13 +121,13 @@ class Connection:
         self._versions = AgreedVersions(self.endpoint, versions)
         if lifetime is not None:
             self._expires_at = time.monotonic() + lifetime
-        self._in_flight.hint = hint
+        self._in_flight.complete_setup(hint)
 
     def version_of(
         self, request_class: type[ApiMessage], max_version: int | None = None, min_version: int = 0
     ) -> int:
-        """Return the newest version of a request that both sides support, from *min_version* to
-        *max_version*. Raises UnsupportedVersionError if there is no such version."""
+        """Return the newest version of a request, from *min_version* to *max_version*, that the broker and
+        this client support. Raises UnsupportedVersionError if there is no such version."""
         return self._versions.of(request_class, max_version, min_version)
 
     def send(
@@ -130,7 +135,7 @@ class Connection:
     ) -> "Future[Any]":
         """Send *request*. Return a Future of the response, or of a KafkaError.
 
-        *timeout* is in seconds, ``request_timeout_ms`` if None. Raises an error, and sends nothing, if the
+        *timeout* is in seconds; None means ``request_timeout_ms``. Raises an error, and sends nothing, if the
         connection has ended or the broker supports no version that can carry the request.
         """
         version = self.version_of(type(request), max_version)
@@ -156,7 +161,7 @@ class Connection:
         request.
         """
         self._in_flight.raise_failure()
-        if self._reader is None and not self._start_reader(timeout) and expects_reply:
+        if self._responses.thread is None and not self._responses.start(timeout) and expects_reply:
             self._submit_and_wait(request, version, answered, timeout)
             return
         self._writer.write(request, version, answered if expects_reply else None, timeout)
@@ -172,7 +177,7 @@ class Connection:
         Another thread must call this function before anything else is sent on this connection. Both this
         method and the function raise the errors of ``submit``.
         """
-        if self._reader is None or not self._sending.acquire(blocking=False):
+        if self._responses.thread is None or not self._sending.acquire(blocking=False):
             self._in_flight.raise_failure()
             return partial(self.submit, request, version, answered, timeout=timeout)
         return self._writer.write_at_once(request, version, answered, timeout)
@@ -190,13 +195,13 @@ class Connection:
         name = request_name(type(request))
         deadline = self._writer.deadline(type(request), seconds)
         self._in_flight.raise_failure()
-        if not self._turn.acquire(timeout=min(seconds, _LONGEST_LOCK_WAIT)):
+        if not self._responses.turn.acquire(timeout=min(seconds, _LONGEST_LOCK_WAIT)):
             raise self._in_flight.timed_out(name, seconds)
         try:
-            if self._reader is None:
+            if self._responses.thread is None:
                 return self._exchange(request, version, deadline)
         finally:
-            self._turn.release()
+            self._responses.turn.release()
         remaining = deadline.remaining()
         future = self.send(request, max_version=max_version, timeout=remaining)
         try:
@@ -210,7 +215,7 @@ class Connection:
     def exchange(self, request: ApiMessage, version: int, time_left: TimeLeft) -> Any:
         """Send *request* during the setup of the connection, before the broker has named its versions. Return
         the response."""
-        with self._turn:
+        with self._responses.turn:
             return self._exchange(request, version, time_left)
 
     def retire(self, timeout: float) -> None:
@@ -221,8 +226,8 @@ class Connection:
         """
         give_up = time.monotonic() + timeout
         self._in_flight.drain(give_up)
-        if self._turn.acquire(timeout=min(max(give_up - time.monotonic(), 0), _LONGEST_LOCK_WAIT)):
-            self._turn.release()  # no ``ask`` is in flight any more
+        if self._responses.turn.acquire(timeout=min(max(give_up - time.monotonic(), 0), _LONGEST_LOCK_WAIT)):
+            self._responses.turn.release()  # no ``ask`` is in flight any more
         self._end(BrokerConnectionError(f"the connection to {self.endpoint} was replaced by a new one"))
 
     def close(self) -> None:
@@ -239,116 +244,40 @@ class Connection:
 
     def _end(self, reason: KafkaError) -> None:
         self._in_flight.fail(reason)
-        if self._reader is threading.current_thread():
-            return
-        # The thread that starts the reader holds the turn until the reader runs.
-        taken = self._turn.acquire(timeout=_CLOSE_TIMEOUT)
-        try:
-            reader = self._reader
-            if reader is not None and reader.ident is not None:
-                reader.join(_CLOSE_TIMEOUT)
-            if taken:
-                self._dispose()
-        finally:
-            if taken:
-                self._turn.release()
+        self._responses.end()
 
     def _submit_and_wait(self, request: ApiMessage, version: int, answered: Answered, timeout: float) -> None:
         """Send *request* and read the response in this thread, because no reader thread can be started."""
         outcome: list[tuple[Any, KafkaError | None]] = []
-        self._acquire_turn(timeout)
+        self._responses.acquire_turn(timeout)
         try:
             self._writer.write(request, version, lambda *answer: outcome.append(answer), timeout)
-            self._read(outcome)
+            self._responses.read(outcome)
         finally:
-            self._turn.release()
+            self._responses.turn.release()
         answered(*outcome[0])  # after releasing the turn, because this may send the next request
 
     def _exchange(self, request: ApiMessage, version: int, time_left: TimeLeft) -> Any:
-        """Send a request and receive its response in this thread. The caller must hold the lock ``_turn``."""
+        """Send a request and receive its response in this thread. The caller must hold the turn lock."""
         with self._sending:
             parts = self._in_flight.encode_alone(request, version)
         try:
             self._transport.send(parts, time_left)
-            response = self._in_flight.decode_alone(self._frames.receive(time_left))
+            response = self._in_flight.decode_alone(self._responses.receive(time_left))
         except KafkaError as error:
             self._in_flight.fail(error)
-            self._dispose()
+            self._responses.dispose()
             self._in_flight.raise_failure()
         except BaseException:
             # After an interrupt (Ctrl-C), the response would be taken for that of the next request.
             self._in_flight.fail(
                 BrokerConnectionError(f"{request_name(type(request))} to {self.endpoint} was interrupted")
             )
-            self._dispose()
+            self._responses.dispose()
             raise
         if self._versions.known:
             self._in_flight.hint = ""
         return response
-
-    def _has_been_left(self) -> bool:
-        """Return True if the broker has closed this connection while the client did not use it.
-
-        In that case there is something to read, although no request is in flight. A reader thread would have
-        noticed. Without a reader thread, the next request would be sent on a closed connection, and fail.
-        """
-        if self._reader is not None or not self._turn.acquire(blocking=False):
-            return False
-        try:
-            return not self.alive or not self._transport.is_quiet()
-        finally:
-            self._turn.release()
-
-    def _acquire_turn(self, seconds: float) -> None:
-        if not self._turn.acquire(timeout=min(seconds, _LONGEST_LOCK_WAIT)):
-            raise KafkaTimeoutError(
-                f"{self.endpoint} did not answer an earlier request within {seconds:.3g} s"
-            )
-
-    def _start_reader(self, seconds: float) -> bool:
-        """Start the reader thread unless it runs already. Return False if no thread can be started."""
-        self._acquire_turn(seconds)
-        try:
-            if self._reader is None:
-                name = f"pyklient-reader-{self.endpoint.node_id}"
-                reader = threading.Thread(target=self._read, name=name, daemon=True)
-                reader.start()
-                self._reader = reader
-        except RuntimeError as error:
-            log.info("no thread can be started to read from %s, so requests wait: %s", self.endpoint, error)
-            return False
-        finally:
-            self._turn.release()
-        return True
-
-    def _read(self, outcome: Sequence[object] = ()) -> None:
-        """Read responses until the connection ends, and give each response to the function that waits for it.
-
-        Runs in the reader thread. If there is no reader thread, runs in a thread that sends a request, until
-        *outcome* has the response to that request.
-        """
-        try:
-            while not outcome:
-                self._read_one()
-        except KafkaError as error:
-            self._in_flight.fail(error)
-            self._dispose()
-        except Exception as error:
-            log.exception("a response from broker %s could not be read", self.endpoint)
-            self._in_flight.fail(ProtocolError(f"a response from {self.endpoint} could not be read: {error}"))
-            self._dispose()
-
-    def _read_one(self) -> None:
-        """Read the next response and give it to the function that waits for it."""
-        answered, response = self._in_flight.receive(self._frames.receive_small(self._in_flight.time_left))
-        answered(response, None)
-
-    def _dispose(self) -> None:
-        if self._sending.acquire(timeout=_CLOSE_TIMEOUT):
-            try:
-                self._transport.close()
-            finally:
-                self._sending.release()
 
 
 def _resolve(future: "Future[Any]", response: Any, error: KafkaError | None) -> None:

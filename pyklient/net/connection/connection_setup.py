@@ -46,10 +46,11 @@ log = logging.getLogger("pyklient.net")
 _SOFTWARE_NAME = "pyklient"
 _SOFTWARE_VERSION = VERSION.replace("+", "-")  # brokers refuse a plus (KIP-511)
 _TIME_TO_ANSWER = 1.0
-"""The number of seconds in which a broker must name its versions. After that it is probed, because Kafka 0.9
-does not answer the request for its versions."""
+"""The number of seconds in which a broker must name its versions. A broker that does not answer in time is
+probed, because Kafka 0.9 does not answer the request for its versions."""
 _LAST_CHECK = 0.5
-"""The number of seconds for checking if a peer that does not answer is a web server."""
+"""The number of seconds that are reserved for finding out whether a peer that does not answer is a web
+server."""
 _NEEDS_TLS = "its listener uses TLS (set security_protocol to SSL or SASL_SSL)"
 _NEEDS_CERTIFICATE = "it requires another certificate of this client (see ssl_keystore_location)"
 _NEEDS_SASL = (
@@ -79,8 +80,8 @@ def open_connection(
     cancelled: Callable[[], KafkaError | None],
     traffic: Traffic,
 ) -> Connection:
-    """Return a connection to *endpoint* that is logged in and knows the broker's versions. It counts its
-    requests in *traffic*.
+    """Open a connection to *endpoint*, log in, and find out the broker's versions. Return the connection,
+    which counts its requests in *traffic*.
 
     Takes at most *timeout* seconds. Raises BrokerConnectionError, AuthenticationError, ProtocolError or
     UnsupportedVersionError. If *cancelled* returns an error meanwhile, raises this error soon.
@@ -127,8 +128,8 @@ class _Setup:
     def open(self, versions: Versions | None = None) -> Connection:
         """Return a connection that is set up. If *versions* is None, ask the broker for its versions.
 
-        Raises NoVersionsError if the broker then closes the connection, and _NoAnswerError if it does not
-        answer.
+        If the broker is asked, raises NoVersionsError if it closes the connection, and _NoAnswerError if it
+        does not answer in time.
         """
         config = self._config
         connection = Connection(
@@ -160,8 +161,8 @@ class _Setup:
 
         *closed* is the error if the broker has closed the connection, or None if it has not answered. Raises
         NoVersionsError if the broker closes further connections, ProtocolError if it is a web server, and
-        KafkaTimeoutError if it does not answer. With SASL, nothing is probed: no broker before Kafka 0.10 has
-        the logins of this client.
+        KafkaTimeoutError if it does not answer. If SASL is used, no versions are probed, because brokers
+        before Kafka 0.10 do not support this client's SASL mechanisms.
         """
         try:
             if not self._uses_sasl:
@@ -187,14 +188,14 @@ class _Setup:
     def _expired(self) -> KafkaError:
         return KafkaTimeoutError(
             f"{self._endpoint} did not accept a connection within {self._timeout:.3g} s; check the address, "
-            "the firewall, and that security_protocol is that of the listener"
+            "the firewall, and that security_protocol fits the listener"
         )
 
     def _no_versions(self, problem: object) -> NoVersionsError:
         hint = _NEEDS_TLS if self._context is None else _NEEDS_CERTIFICATE
         return NoVersionsError(
-            f"{self._endpoint} did not name its API versions ({problem}): it is starting or stopping, or it "
-            f"is not a Kafka broker, or {hint}, or it is older than 0.8.2, which this client does not support"
+            f"{self._endpoint} did not name its API versions ({problem}). Possible causes: it is starting or "
+            f"stopping; it is not a Kafka broker; {hint}; it is older than Kafka 0.8.2 (not supported)"
         )
 
     def _connected(self, deadline: Deadline) -> Transport:
@@ -248,10 +249,10 @@ def _negotiate(connection: Connection, deadline: Deadline) -> Versions:
 
 
 def _raise_if_web_server(endpoint: Endpoint, deadline: Deadline) -> None:
-    """Raise ProtocolError if *endpoint* answers a request in HTTP.
+    """Send an HTTP request to *endpoint*, and raise ProtocolError if the answer is HTTP.
 
-    A web server may wait for the end of a line, and therefore not answer a request of Kafka. A broker takes
-    the beginning of an HTTP request for a length that is too large, and closes the connection.
+    A web server may leave a Kafka request unanswered, because it waits for the end of a line. A broker reads
+    the beginning of an HTTP request as a length that is too large, and closes the connection.
     """
     try:
         tcp = TcpTransport(connect(endpoint, deadline), str(endpoint))
@@ -277,8 +278,8 @@ def _authenticate(
     """Log in by SASL. Return the seconds after which the connection should be replaced; None if there is no
     limit.
 
-    The time ends somewhat before the broker ends the session (KIP-368). It differs from connection to
-    connection, so that they are not all replaced at once.
+    These are 80 to 90 % of the session's lifetime, at random, so that a connection is replaced before the
+    broker ends the session (KIP-368), and not all connections are replaced at once.
     """
     if SaslHandshakeRequest.api_key not in versions:
         raise no_sasl(str(connection.endpoint))

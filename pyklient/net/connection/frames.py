@@ -12,7 +12,7 @@ __all__ = ["FrameReader"]
 
 _LENGTH_SIZE: Final = 4
 _SMALL_ANSWERS: Final = 4096
-"""The number of bytes that ``receive_small`` asks the socket for. Most responses fit, with their length."""
+"""The number of bytes that ``receive_small`` asks the socket for. Most responses are smaller."""
 
 
 class FrameReader:
@@ -24,7 +24,7 @@ class FrameReader:
         self._transport = transport
         self._max_response = max_response
         self._ahead = b""
-        """Bytes that were received together with an earlier response, and belong to later ones."""
+        """The bytes that were received together with an earlier response, and belong to later responses."""
 
     def receive(self, time_left: TimeLeft) -> memoryview:
         """Return the next response, in a buffer of its own, so that records can be slices of it.

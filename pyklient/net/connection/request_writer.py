@@ -69,8 +69,8 @@ class RequestWriter:
         return None
 
     def deadline(self, request_class: type[ApiMessage], seconds: float) -> Deadline:
-        """Return the deadline of a request that may take *seconds*. If the connection ends, the deadline ends
-        too."""
+        """Return a deadline for a request that may take *seconds*. If the connection ends earlier, the
+        deadline raises the error that has ended the connection."""
         name = request_name(request_class)
         return Deadline(seconds, partial(self._in_flight.timed_out, name, seconds), self._in_flight.ended)
 
@@ -84,8 +84,8 @@ class RequestWriter:
             self._sending.release()
 
     def _unsendable(self, error: Exception, request_class: type[ApiMessage]) -> KafkaError:
-        """Return the error that ends the connection after *error*, which may have left a request half
-        sent."""
+        """Return the error with which the connection ends, because *error* has interrupted the sending of a
+        request. A part of the request may have been sent."""
         if isinstance(error, KafkaError):
             return error
         name = request_name(request_class)

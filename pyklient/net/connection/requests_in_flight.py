@@ -1,7 +1,7 @@
 """The requests of one connection that have no response yet, and the error that has ended the connection.
 
-A lock guards the correlation ids and the table of requests. No thread holds the lock while it waits for the
-network, or calls a function that waits for a response. The traffic is counted while the lock is held.
+A lock guards the correlation ids, the table of requests and the counts of the traffic. No thread holds the
+lock while it waits for the network, or while it calls the function that gets a response.
 """
 
 import time
@@ -28,14 +28,20 @@ __all__ = ["Answered", "RequestsInFlight"]
 
 _DRAIN_TICK: Final = 0.005
 _LENGTH_SIZE: Final = 4
-"""The size of the length of a frame, which comes before the frame."""
+"""The size in bytes of the number that precedes each frame and tells its length."""
+_SHORTEST_IDLE: Final = 10.0
+"""The least number of seconds for which a connection must be idle before it is closed, if it is new or its
+last request expects no response. In the latter case, the broker may still have to handle that request."""
+_WITHOUT_RESPONSE: Final = (
+    "; it may have rejected messages that were sent with acks=0, since a broker reports that in no other way"
+)
 
 Answered: TypeAlias = Callable[[Any, KafkaError | None], object]
 """A function that is called with the response to a request, or with an error if there is no response.
 
-It is called once: by the reader thread; by the thread that ends the connection, which may hold locks of the
-connection; or within ``submit``, if no response is expected or no reader thread can be started. It must not
-raise an exception.
+It is called exactly once, usually by the reader thread. If the connection ends, the thread that ends it calls
+the function, and may hold locks of the connection. If no response is expected, or if no reader thread can be
+started, ``submit`` calls the function. It must not raise an exception.
 """
 
 
@@ -57,7 +63,9 @@ class RequestsInFlight:
     """Encodes requests, decodes responses, and finds the function that waits for each response. Safe to use
     from several threads.
 
-    The connection ends when it has had no request for *max_idle* seconds.
+    The connection ends if no request is sent for *max_idle* seconds. A new connection has at least 10 seconds
+    for its first request, so that it is not closed before its first use on a busy machine. After a request
+    that expects no response, the broker has at least 10 seconds to handle this request.
     """
 
     def __init__(
@@ -66,18 +74,28 @@ class RequestsInFlight:
         self.failure: KafkaError | None = None
         """The error that has ended the connection; None until then."""
         self.hint = ""
-        """A text that is added to the error if the broker closes the connection before it has sent a
+        """A text that is added to the error if the broker closes the connection before it has sent another
         response."""
+        self.unconfirmed = False
+        """True if the last request expects no response (``acks=0``)."""
         self._endpoint = endpoint
         self._transport = transport
         self._max_idle = max_idle
+        self._has_carried_request = False
         self._traffic = traffic
         self._lock = new_state_lock()
         self._wire = ClientFraming(client_id)
         self._waiting: dict[int, _Waiting] = {}
         self._alone: type[ApiMessage] | None = None
-        """The class of the request that ``encode_alone`` has encoded, until its response is decoded."""
+        """The class of the request that ``encode_alone`` has encoded, until its response is decoded. None if
+        there is no such request."""
         self._last_used = time.monotonic()
+
+    def complete_setup(self, hint: str) -> None:
+        """Note that the setup of the connection is complete, so that its first request follows. *hint* is
+        added to the error if the broker closes the connection before it has sent another response."""
+        self.hint = hint
+        self._has_carried_request = False
 
     def use_client_id(self, client_id: str) -> None:
         """Send *client_id* in the header of each request from now on."""
@@ -87,6 +105,14 @@ class RequestsInFlight:
     def idle_for(self, now: float) -> float:
         """Return the seconds since the last request was sent; 0 if requests are in flight."""
         return 0.0 if self._waiting else now - self._last_used
+
+    def is_idle(self, now: float) -> bool:
+        """Return True if the connection has been idle for so long that it should be closed."""
+        if self._waiting:
+            return False
+        may_close = self._has_carried_request and not self.unconfirmed
+        limit = self._max_idle if may_close else max(self._max_idle, _SHORTEST_IDLE)
+        return now - self._last_used >= limit
 
     def add(
         self, request: ApiMessage, version: int, seconds: float, answered: Answered | None
@@ -104,11 +130,14 @@ class RequestsInFlight:
             if answered is not None:
                 waiting = _Waiting(type(request), answered, now + seconds, seconds)
                 self._waiting[self._wire.last_correlation_id] = waiting
-            self._last_used = now
+            else:
+                self.hint = _WITHOUT_RESPONSE
+            self.unconfirmed = answered is None
+            self._last_used, self._has_carried_request = now, True
         return parts
 
     def receive(self, frame: memoryview) -> tuple[Answered, Any]:
-        """Decode the response in *frame*. Return the function that waits for it, and the response."""
+        """Decode the response in *frame*. Return the function to call with the response, and the response."""
         with self._lock:
             if self.failure is not None:
                 # Another thread is ending the connection, so that no caller waits for this response.
@@ -123,16 +152,20 @@ class RequestsInFlight:
         return waiting.answered, response
 
     def encode_alone(self, request: ApiMessage, version: int) -> list[Buffer]:
-        """Encode *request* and return its bytes. The caller sends them and waits for the response itself."""
+        """Encode *request* and return its bytes. The caller itself sends the bytes and receives the
+        response."""
         with self._lock:
             self.raise_failure()
-            self._last_used, self._alone = time.monotonic(), type(request)
+            self._last_used = time.monotonic()
+            self._has_carried_request = True
+            self.unconfirmed = False
             parts: list[Buffer] = self._wire.send(request, version)
             self._traffic.sent(type(request), self._wire.last_size)
+            self._alone = type(request)
             return parts
 
     def decode_alone(self, frame: memoryview) -> Any:
-        """Decode the response in *frame*, to a request that ``encode_alone`` has encoded."""
+        """Decode *frame*, the response to the request that ``encode_alone`` has encoded."""
         with self._lock:
             response = self._wire.receive(frame)[1]
             now = time.monotonic()
@@ -158,7 +191,7 @@ class RequestsInFlight:
         now = time.monotonic()
         with self._lock:
             first = min(self._waiting.values(), key=_deadline_of, default=None)
-            if first is None and now - self._last_used >= self._max_idle and self.failure is None:
+            if self.is_idle(now) and self.failure is None:
                 # Set while the lock is held, so that no request can be sent before.
                 self.failure = BrokerConnectionError(
                     f"the connection to {self._endpoint} was closed: it was idle for {self._max_idle:.0f} s"

@@ -1,8 +1,8 @@
 """Looks up the addresses of host names in separate threads, because the system's function has no time-out.
 
-Callers that ask for the same name share one lookup, so names whose lookups hang occupy few threads, however
-often they are asked for. If a new lookup takes too long, the addresses that were found before are used. If no
-thread can be started (because of a limit, or at the end of the program), the calling thread does the lookup.
+Callers that ask for the same name share one lookup, so that each name occupies at most one thread, even if
+its lookup hangs. If a new lookup takes too long, the addresses that were found before are used. If no thread
+can be started (because of a limit, or at the end of the program), the calling thread does the lookup.
 
 Each process has one Resolver. Its threads end when there is nothing to look up.
 """
@@ -28,7 +28,7 @@ _FAIR_SHARE: Final = 0.5
 
 
 class SlowLookupError(Exception):
-    """The lookup of a host name took too long. The text of the exception ends a message about the host."""
+    """The lookup of a host name took too long. The text says which lookup, and how long."""
 
 
 class _Lookup:
@@ -51,7 +51,7 @@ class Resolver:
         self._lookups: dict[str, _Lookup] = {}
         self._queue: SimpleQueue[_Lookup] = SimpleQueue()
         self._idle: SimpleQueue[None] = SimpleQueue()
-        """A queue with one item for each thread that may still be started."""
+        """A queue of permits to start a thread: one item for each thread that may still be started."""
         for _ in range(most_threads):
             self._idle.put(None)
         self._running: set[str] = set()
@@ -60,9 +60,10 @@ class Resolver:
     def resolve(self, host: str, port: int, time_left: Callable[[], float], timeout: float) -> list[Address]:
         """Return the addresses of *host*, each with *port* in it, within *timeout* seconds.
 
-        *time_left* returns how long the next wait may be. Raises SlowLookupError if the addresses are not
-        found within *timeout*, or if *time_left* raises a KafkaTimeoutError. Raises any other error of
-        *time_left*, and the errors of the system's function (OSError, UnicodeError).
+        *time_left* returns how many seconds the next wait may last, and raises an error if the caller must
+        not wait any longer. Raises SlowLookupError if no address is found within *timeout*, or if *time_left*
+        raises a KafkaTimeoutError. Raises any other error of *time_left*, and the errors of the system's
+        function (OSError, UnicodeError).
         """
         literal = _literal(host)
         found = [literal] if literal is not None else self._found(host, time_left, timeout)
@@ -89,10 +90,11 @@ class Resolver:
         raise self._late(host, began)
 
     def _begin(self, host: str) -> tuple[_Lookup, list[Address], bool]:
-        """Return the lookup of *host*, and the addresses that earlier lookups of it found. If no lookup of
-        *host* is under way, begin one.
+        """Return the lookup of *host*, the addresses that its earlier lookups found, and whether the caller
+        must do the lookup.
 
-        The third value is True if there is no thread for the lookup, so that the caller must call ``_run``.
+        If no lookup of *host* is under way, begins one. If the third value is True, no thread can be started,
+        and the caller must call ``_run``.
         """
         mine = _Lookup(host)
         lookup = self._lookups.setdefault(host, mine)
@@ -103,7 +105,8 @@ class Resolver:
         return lookup, self._known.get(host, []), is_worker
 
     def _pop_idle(self) -> bool:
-        """Return True if another thread may be started. That thread must call ``_idle.put`` at its end."""
+        """Take a permit from ``_idle``. Return False if there is none. Whoever has a permit may start one
+        thread, and this thread puts the permit back when it ends."""
         try:
             self._idle.get_nowait()
         except Empty:
@@ -119,8 +122,11 @@ class Resolver:
         return True
 
     def _is_alone(self) -> bool:
-        """Return True if no thread runs lookups. If the result is False, a running thread will do the new
-        lookup too."""
+        """Return True if no other thread runs lookups, so that this thread must do the new lookup itself.
+
+        If the result is False, puts back the permit to start a thread, because a running thread will do the
+        lookup.
+        """
         if self._idle.qsize() == self._most_threads - 1:
             return True
         self._idle.put(None)
@@ -163,7 +169,7 @@ class Resolver:
         if host in running:
             return SlowLookupError(f"the addresses of {host} were not found {waited}")
         return SlowLookupError(
-            f"the addresses of {host} were not looked up {waited}, because lookups of other names hang: "
+            f"the lookup of {host} did not begin {waited}, because lookups of other names hang: "
             + ", ".join(running)
         )
 
@@ -183,8 +189,7 @@ _resolver = Resolver()
 
 
 def resolve(host: str, port: int, time_left: Callable[[], float], timeout: float) -> list[Address]:
-    """Return the addresses of *host*, which the Resolver of this process looks up. ``Resolver.resolve`` has
-    the details."""
+    """Return the addresses of *host*, found by the Resolver of this process. See ``Resolver.resolve``."""
     return _resolver.resolve(host, port, time_left, timeout)
 
 

@@ -19,7 +19,7 @@ __all__ = ["authentication", "no_sasl"]
 
 
 def authentication(config: ClientConfig, peer: str) -> Generator[ApiMessage, Any, int]:
-    """Log in to *peer* as a generator: yield each request, and be resumed with its response.
+    """Log in to *peer* by SASL. This generator yields each request and is resumed with its response.
 
     Returns the lifetime of the session in milliseconds; 0 means no limit (KIP-368). Raises
     AuthenticationError.

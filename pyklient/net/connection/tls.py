@@ -30,7 +30,8 @@ __all__ = ["TlsTransport", "explain", "tls_context"]
 
 _CHUNK = 256 * 1024
 _NOTHING = (b"",)
-"""The remainder to return for a request that is fully encrypted, but not fully sent."""
+"""The remainder that ``send_at_once`` returns if it has encrypted the whole request, but the socket has not
+accepted all encrypted bytes."""
 
 
 def tls_context(config: ClientConfig) -> ssl.SSLContext | None:
@@ -85,7 +86,7 @@ class TlsTransport:
         self._outgoing = ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=server_hostname)
         self._left: Sequence[Buffer] = ()
-        """Encrypted bytes that have not been sent yet, because the socket did not accept them."""
+        """The encrypted bytes that the socket has not accepted yet. They are sent before any other bytes."""
 
     def handshake(self, time_left: TimeLeft) -> None:
         """Do the TLS handshake: negotiate keys and check the certificate of the peer.

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from pyklient.config.host_and_port import host_and_port
-from pyklient.errors import BrokerConnectionError, KafkaError
+from pyklient.errors import BrokerConnectionError, KafkaError, UnreachableError
 from pyklient.kernel import memory
 from pyklient.net.connection.resolver import Address, SlowLookupError, resolve
 from pyklient.protocol.primitives import Buffer
@@ -33,7 +33,6 @@ __all__ = [
     "PeerClosedError",
     "TcpTransport",
     "Transport",
-    "UnreachableError",
     "connect",
 ]
 
@@ -56,19 +55,6 @@ _IOV_MAX = 1024  # Linux and macOS: sendmsg refuses more buffers than this
 
 class PeerClosedError(BrokerConnectionError):
     """The broker or other peer has closed the connection."""
-
-
-class UnreachableError(BrokerConnectionError):
-    """No connection could be made to one address, or to any of several addresses.
-
-    ``cause`` describes the failure in a few words. ``nobody_there`` is true if waiting will hardly help:
-    every address refused the connection, or belongs to a host name that does not exist.
-    """
-
-    def __init__(self, message: str, cause: str = "", *, nobody_there: bool = False) -> None:
-        super().__init__(message)
-        self.cause = cause or message
-        self.nobody_there = nobody_there
 
 
 class Endpoint(NamedTuple):
@@ -358,8 +344,8 @@ def _connect_within(
 class _Failure(NamedTuple):
     """The failure to connect to one address of an endpoint.
 
-    *text* follows the name of the endpoint in a message. *cause* names the address and can stand alone.
-    *refused* is true if the address refused the connection.
+    *text* describes the failure for a message that already names the endpoint. *cause* also names the
+    address. *refused* is true if the address refused the connection.
     """
 
     text: str

@@ -1,7 +1,8 @@
-"""Finds out the versions of requests that brokers before Kafka 0.10 support. These brokers cannot tell.
+"""Finds out which versions of requests a broker before Kafka 0.10 supports.
 
-Kafka 0.8 closes a connection on which it gets ApiVersions. Kafka 0.9 neither answers this request nor closes
-the connection, and answers the next request. So the release of such a broker follows from what it answers:
+Such a broker does not know the request ApiVersions. If it gets this request, Kafka 0.8 closes the connection.
+Kafka 0.9 neither answers the request nor closes the connection, and it answers the next request. The requests
+that a broker answers therefore tell its release:
 
 ====================================  ===========  ==========  ===========================
 request                               Kafka 0.8.2  Kafka 0.9   Kafka 0.10 and later
@@ -68,7 +69,7 @@ KAFKA_0_8_2: Final[Versions] = MappingProxyType(
         FindCoordinatorRequest.api_key: (0, 0),
     }
 )
-"""The versions of the requests that Kafka 0.8.2 supports. Kafka 0.8.2 calls FindCoordinator
+"""The versions of the requests that Kafka 0.8.2 supports. There, the request FindCoordinator has the name
 ConsumerMetadata."""
 
 KAFKA_0_9: Final[Versions] = MappingProxyType(
@@ -92,8 +93,8 @@ class OldBrokers:
     """The versions of requests that old brokers (before Kafka 0.10) support, by the address of the broker.
     Safe to use from several threads.
 
-    A client stores these versions, so that it probes each broker only once. When Kafka 0.9 gets ApiVersions,
-    it may drop requests of other clients, so it should get that request seldom.
+    A client stores these versions, so that it probes each broker only once. This matters because Kafka 0.9
+    may drop requests of other clients when it gets ApiVersions.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -107,7 +108,7 @@ class OldBrokers:
         return versions if self._clock() - found_at < _VALID_FOR else None
 
     def remember(self, endpoint: Endpoint, versions: Versions) -> None:
-        """Store *versions* for the broker at *endpoint*, if they are those of an old broker."""
+        """Store *versions* for the broker at *endpoint* if they are the versions of an old broker."""
         if ApiVersionsRequest.api_key not in versions:
             self._found[endpoint.address] = versions, self._clock()
 
@@ -147,8 +148,8 @@ def _if_0_8(
 ) -> Versions | None:
     """Return the versions of Kafka 0.8.2 if the broker has that release; otherwise None.
 
-    Three other kinds of peers close the connection at ApiVersions too: one that is no broker, one that uses
-    TLS, and a broker that is stopping.
+    A connection that was closed at ApiVersions does not prove the release. The peer may also be no broker,
+    use TLS, or be a broker that is stopping.
     """
     probe = _Probe(connected(), endpoint, client_id, deadline)
     try:
@@ -162,7 +163,7 @@ def _if_0_8(
 
 
 class _Probe:
-    """A connection on which requests are tried, in version 0, to see if the broker answers them."""
+    """A connection on which requests are sent in version 0, to see if the broker answers them."""
 
     def __init__(self, transport: Transport, endpoint: Endpoint, client_id: str, deadline: Deadline) -> None:
         self._transport = transport

@@ -11,8 +11,8 @@ from pyklient.protocol.messages import FindCoordinatorRequest, FindCoordinatorRe
 __all__ = ["OFFSETS_TOPIC", "find_coordinator"]
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
-"""The topic in which brokers store committed offsets. They create it when somebody first asks for the
-coordinator of a group. As long as the topic is missing, no group has members or offsets in Kafka."""
+"""The topic in which brokers store committed offsets. A broker creates the topic when a client asks for the
+coordinator of a group for the first time. Until then, Kafka stores no members and no offsets of any group."""
 
 _ONE_KEY = 3
 """The last version of FindCoordinator that asks for one key. Version 4 has another layout, which asks for

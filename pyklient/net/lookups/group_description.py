@@ -1,4 +1,4 @@
-"""The request for the members of a group (DescribeGroups), and what its response says."""
+"""Makes the request for the members of a group (DescribeGroups), and reads its response."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ def described_group(response: DescribeGroupsResponse) -> Any:
     """Return the description of the group in *response*, with its error code. Raises ProtocolError if the
     response does not describe exactly one group."""
     if len(response.groups) != 1:
-        raise ProtocolError(f"the broker was asked for one group and described {len(response.groups)}")
+        raise ProtocolError(f"the broker described {len(response.groups)} groups, but was asked for one")
     return response.groups[0]
 
 

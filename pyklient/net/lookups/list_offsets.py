@@ -16,18 +16,18 @@ from pyklient.topic_partition import TopicPartition
 __all__ = ["EARLIEST", "LATEST", "ListedOffset", "list_offsets"]
 
 EARLIEST: Final = -2
-"""The number that ListOffsets accepts in place of a time, and that asks for the first offset in the log."""
+"""The number that a ListOffsets request has in place of a time, to ask for the first offset in the log."""
 
 LATEST: Final = -1
-"""The number that ListOffsets accepts in place of a time, and that asks for the end of the log."""
+"""The number that a ListOffsets request has in place of a time, to ask for the end of the log."""
 
 _FIRST_BY_RECORD: Final = 1
 """The first version of ListOffsets that looks up records by time (Kafka 0.10.1). Older versions look up
 segments."""
 
 _UNKNOWN_TOPIC_TRIES: Final = 5
-"""The number of attempts after which an unknown topic is an error. In earlier attempts, the topic may be a
-new one that not all brokers know yet."""
+"""The number of attempts after which an unknown topic counts as missing. Before that, the topic may be so new
+that not all brokers know it yet."""
 
 
 class ListedOffset(NamedTuple):
@@ -53,9 +53,9 @@ def list_offsets(
     for a topic that does not exist, and any other error that is not retriable.
 
     Brokers before 0.10.1 know the times of log segments, and not of records. If *by_segment* is true, such a
-    broker is asked for the offset at which a segment begins: all records at that time or later are at this
-    offset or after it, and earlier records may be there too. If *by_segment* is false, such a broker causes
-    an UnsupportedVersionError.
+    broker is asked for the start of a segment: all records at or after the time follow this offset, but
+    earlier records may follow it too. If *by_segment* is false, such a broker causes an
+    UnsupportedVersionError.
     """
     found: dict[TopicPartition, ListedOffset] = {}
     error = yield from retried(partial(_list_missing, wanted, isolation_level, by_segment, found, count(1)))
@@ -73,8 +73,8 @@ def _list_missing(
 ) -> Dialogue[BrokerError | None]:
     """Ask once for each partition that is not in *found* yet, and add the offsets to *found*.
 
-    If another attempt may succeed, raises a retriable error, after which ``retried`` makes another attempt.
-    If not, returns the error, or raises an error that is not retriable.
+    If another attempt may succeed, raises a retriable error, so that ``retried`` makes another attempt. If
+    not, returns the error, or raises an error that is not retriable. Returns None if *found* is complete.
     """
     missing = [partition for partition in wanted if partition not in found]
     if not missing:
@@ -136,11 +136,11 @@ def _ask(
 def _ask_for_segments(
     node_id: int, partitions: list[TopicPartition], wanted: Mapping[TopicPartition, int]
 ) -> Dialogue[ListOffsetsResponse]:
-    """Ask a broker before 0.10.1, which knows the times of log segments and not of records, for offsets.
+    """Ask a broker before 0.10.1 for offsets. Such a broker knows the times of log segments, and not of
+    records.
 
     The offset for a time is the start of the last segment that was complete at that time, or the first offset
-    of the log. All records at that time or later are at this offset or after it, and earlier records may be
-    there too.
+    of the log. All records at or after the time follow this offset, but earlier records may follow it too.
     """
     response: ListOffsetsResponse = yield Ask(node_id, _request(partitions, wanted, 0), max_version=0)
     later = [

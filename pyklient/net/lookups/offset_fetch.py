@@ -1,13 +1,14 @@
-"""The request for the committed offsets of a group (OffsetFetch), and what its response says."""
+"""Makes the request for the committed offsets of a group (OffsetFetch), and reads its response."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, Final, NamedTuple
 
 from pyklient.error_codes import ErrorCode
+from pyklient.errors import ProtocolError
 from pyklient.protocol.messages import OffsetFetchRequest
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition, numbers_by_topic
 
-__all__ = ["ONE_GROUP", "FetchedOffsets", "fetched_offsets", "offset_fetch_request"]
+__all__ = ["ONE_GROUP", "FetchedOffsets", "fetched_offsets", "left_out", "offset_fetch_request"]
 
 ONE_GROUP: Final = 7
 """The last version of OffsetFetch that asks for a single group. Every broker since Kafka 0.8.2 supports this
@@ -15,23 +16,40 @@ version or an older one."""
 
 
 class FetchedOffsets(NamedTuple):
-    """The committed offsets in a response, and the error codes of the partitions that have one.
+    """The committed offsets and the error codes in a response, by partition.
 
-    A partition without a committed offset is in neither of the two. ``first_error`` is the first error code
-    in the response, which may be that of the whole group, or 0.
+    A partition without a committed offset and without an error is in neither of the two. ``first_error`` is
+    the first error code in *response*, which may be that of the whole group; 0 if there is none.
     """
 
     offsets: dict[TopicPartition, OffsetAndMetadata]
     errors: dict[TopicPartition, int]
     first_error: int
+    response: Any
+
+    def of(
+        self, partitions: Collection[TopicPartition], group_id: str
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """Return the committed offset of each of *partitions*, or None for a partition without one.
+
+        Raises ProtocolError if the response, which is about the group *group_id*, leaves out one of them.
+        """
+        if missing := left_out(self.response, partitions):
+            raise ProtocolError(
+                f"cannot fetch the offsets of group {group_id}: the response does not contain "
+                f"{', '.join(map(str, missing))}"
+            )
+        return {each: self.offsets.get(each) for each in partitions}
 
 
 def offset_fetch_request(
     group_id: str, partitions: Iterable[TopicPartition] | None, *, stable: bool = False
 ) -> OffsetFetchRequest:
-    """Return the request for the committed offsets of *partitions*; None means all partitions of the group,
-    which needs Kafka 0.10.2. If *stable*, the broker waits for transactions that are about to commit offsets
-    (KIP-447)."""
+    """Return the request for the committed offsets of *partitions*.
+
+    If *partitions* is None, asks for all partitions of the group, which needs Kafka 0.10.2. If *stable* is
+    true, the broker waits for transactions that are about to commit offsets (KIP-447).
+    """
     topics = None
     if partitions is not None:
         topics = [
@@ -42,7 +60,8 @@ def offset_fetch_request(
 
 
 def fetched_offsets(response: Any) -> FetchedOffsets:
-    """Return the committed offsets and the error codes in *response*, of a version up to ``ONE_GROUP``."""
+    """Return the committed offsets and the error codes in *response*. The version of *response* must be at
+    most ``ONE_GROUP``."""
     offsets: dict[TopicPartition, OffsetAndMetadata] = {}
     errors: dict[TopicPartition, int] = {}
     for topic in response.topics:
@@ -54,4 +73,16 @@ def fetched_offsets(response: Any) -> FetchedOffsets:
                 )
             elif each.error_code not in (0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
                 errors[where] = each.error_code  # the code above tells in version 0 that there is no offset
-    return FetchedOffsets(offsets, errors, response.error_code or next(iter(errors.values()), 0))
+    first_error = response.error_code or next(iter(errors.values()), 0)
+    return FetchedOffsets(offsets, errors, first_error, response)
+
+
+def left_out(response: Any, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+    """Return those of *partitions* that are not in *response*, the response to a request about committed
+    offsets."""
+    contained = {
+        TopicPartition(topic.name, each.partition_index)
+        for topic in response.topics
+        for each in topic.partitions
+    }
+    return [each for each in partitions if each not in contained]

@@ -1,8 +1,8 @@
 """Gathers records in batches for the sender, and makes users' threads wait when memory is full.
 
-The kernel's ``Appender`` handles a plain ``send`` alone. If the kernel cannot append a record,
-``append_slowly`` gets it. The reason may be a value that needs an encoder, a topic that is not known yet, a
-full batch, a lack of memory, or a mistake of the caller, for which ``append_slowly`` raises an error.
+The kernel's ``Appender`` handles a plain ``send`` alone. A record that the kernel cannot append is passed to
+``append_slowly``. The reason may be a value that needs an encoder, a topic that is not known yet, a full
+batch, a lack of memory, or a wrong argument, for which ``append_slowly`` raises an error.
 
 The batch lock (see ``pyklient.producer.locks``) is held while a batch is begun, while a thread joins or
 leaves the queue for memory, and while batches are counted. Each step leaves consistent state, because a
@@ -15,29 +15,21 @@ from collections.abc import Callable
 from copy import copy
 from typing import Any, NamedTuple
 
-from pyklient.errors import BufferFullError, KafkaError, MessageTooLargeError
+from pyklient import argument_checks
+from pyklient.errors import KafkaError
 from pyklient.kernel import Appender, Batch, Delivery
 from pyklient.metrics.producer_counts import ProducerCounts
+from pyklient.producer.accumulate.limits import Limits
 from pyklient.producer.accumulate.partition_choice import PartitionChoice
 from pyklient.producer.accumulate.partitioner import Partitioner, StickyPartitioner
 from pyklient.producer.accumulate.record_checks import CheckedRecord, RecordChecker
-from pyklient.producer.delivery_tracker import DeliveryTracker, run_callbacks
+from pyklient.producer.delivery_tracker import DeliveryTracker, check_callback, run_callbacks
 from pyklient.producer.locks import Wakeup
 from pyklient.producer.threads.sender_thread import SenderThread
 from pyklient.producer.topic_metadata import TopicMetadata
 from pyklient.protocol.records.layout import BATCH_SIZE
 
-__all__ = ["Clocks", "Limits", "RecordAccumulator"]
-
-
-class Limits(NamedTuple):
-    """The options that limit the accumulator. Sizes are in bytes, and times in seconds."""
-
-    batch_size: int
-    buffer_memory: int
-    max_request_size: int
-    max_block: float
-    linger: float
+__all__ = ["Clocks", "RecordAccumulator"]
 
 
 class Clocks(NamedTuple):
@@ -78,14 +70,14 @@ class RecordAccumulator:
         self.new_batches: deque[Batch] = deque()
         """New batches for the sender, the oldest first. A batch may be empty if Ctrl-C ended a ``send``."""
         self.due_batches: deque[Batch] = deque()
-        """Batches that were sealed before ``linger`` had passed, and whose partition has no newer batch. The
-        sender sends them at once."""
-        self._limits = limits
-        self._clocks = clocks
+        """Batches that the sender is to send at once, because they were sealed before ``linger`` had passed,
+        for example by ``flush``."""
+        self.limits = limits
+        self.clocks = clocks
         self._checker = checker
-        self._topics = topics
-        self._choice = PartitionChoice(self.appender, topics, partitioner, sticky)
-        self._thread = thread
+        self.topics = topics
+        self.choice = PartitionChoice(self.appender, topics, partitioner, sticky)
+        self.thread = thread
         self._started = False
         self._waiting: deque[Wakeup] = deque()
         """The threads that wait for memory. The thread that has waited longest is the first."""
@@ -109,19 +101,22 @@ class RecordAccumulator:
         of ``Producer.send``."""
         self.raise_if_closed()
         if not self._started:
-            self._start()
+            self.start()
         record = self._checker.check(topic, value, key, timestamp_ms, headers)
-        self._check_limits(topic, record, on_delivery)
-        may_wait = not self._thread.is_current()
-        deadline = self._clocks.monotonic() + (self._limits.max_block if may_wait else 0.0)
+        check_callback(on_delivery)
+        self.limits.check_record(topic, record.size)
+        may_wait = not self.thread.is_current()
+        deadline = self.clocks.monotonic() + (self.limits.max_block if may_wait else 0.0)
         while True:
             count = self.appender.partition_count(topic)
             if not count:
-                count = self._topics.wait(topic, deadline)
+                # Checked only once for each topic, because the check takes time.
+                argument_checks.plain_function(on_delivery, "on_delivery")
+                count = self.topics.wait(topic, deadline)
                 self.appender.set_partitions(topic, count)
             if record.headers:
-                self._topics.requirements.check_headers()
-            number = self._choice.choose(topic, record.key, partition, count, deadline)
+                self.topics.requirements.check_headers()
+            number = self.choice.choose(topic, record.key, partition, count, deadline)
             delivery = self._append_or_wait(topic, number, record, on_delivery, deadline, may_wait)
             if delivery is not None:
                 return delivery
@@ -147,9 +142,9 @@ class RecordAccumulator:
             ]
 
     def forget(self, topic: str) -> None:
-        """Drop all state of *topic*. The next record for it asks for its metadata again."""
+        """Drop all state of *topic*. The next ``send`` to *topic* asks for the topic's metadata again."""
         self.appender.remove_topic(topic)
-        self._topics.forget(topic)
+        self.topics.forget(topic)
         self.counts.forget(topic)
 
     def shrunk(self, batch: Batch, saved: int) -> None:
@@ -160,8 +155,8 @@ class RecordAccumulator:
     def finished(self, batch: Batch, listeners: list[Any]) -> None:
         """Run the callbacks of *batch*, which is done, and then release the memory of *batch*.
 
-        While the callbacks run, records that they send may use this memory. So a callback can send a record
-        again without waiting.
+        While the callbacks run, records that they send may use the memory of *batch*. So a callback can send
+        a failed record again without waiting.
         """
         with self.tracker.lock:
             partitions = self._unfinished.get(batch.topic, {})
@@ -196,29 +191,13 @@ class RecordAccumulator:
         if self._closed_by is not None:
             raise copy(self._closed_by)
 
-    def _start(self) -> None:
+    def start(self) -> None:
+        """Start the sender's thread, if it has not been started."""
         with self.tracker.lock:
             self.raise_if_closed()
             if not self._started:
-                self._thread.start()
+                self.thread.start()
                 self._started = True
-
-    def _check_limits(self, topic: str, record: CheckedRecord, on_delivery: object) -> None:
-        if on_delivery is not None and not callable(on_delivery):
-            raise TypeError(
-                f"on_delivery must be a function with one argument, the delivery, not {on_delivery!r}"
-            )
-        if record.size > self._limits.max_request_size:
-            raise MessageTooLargeError(
-                f"a record of {record.size:,} bytes for topic {topic!r} is above "
-                f"max_request_size={self._limits.max_request_size:,}; raise that option, and the topic's "
-                "max.message.bytes if needed"
-            )
-        if record.size + Appender.OVERHEAD > self._limits.buffer_memory:
-            raise MessageTooLargeError(
-                f"a record of {record.size:,} bytes for topic {topic!r} does not fit into "
-                f"buffer_memory={self._limits.buffer_memory:,}; raise that option"
-            )
 
     def _append_or_wait(
         self,
@@ -229,18 +208,20 @@ class RecordAccumulator:
         deadline: float,
         may_wait: bool,
     ) -> Delivery | None:
-        """Append *record*. If there is not enough memory, first wait until other records release memory.
+        """Append *record*. If there is not enough memory, first wait until other batches release memory.
 
         Return None if the partitions of the topic have changed meanwhile. Raises BufferFullError if there is
-        not enough memory at *deadline*. If *may_wait* is false, raises it at once instead of waiting.
+        not enough memory at *deadline*, or, if *may_wait* is false, now.
         """
-        memory = self._limits.buffer_memory
+        memory = self.limits.buffer_memory
         with self.tracker.lock:
             self.raise_if_closed()
             if not may_wait:
                 delivery = self._append(topic, number, record, on_delivery, memory + self._extra_memory)
                 if delivery is None and self.appender.partition_count(topic):
-                    raise self._buffer_full(topic, "send never waits for memory in an on_delivery callback")
+                    raise self.limits.buffer_full(
+                        topic, "send never waits for memory in an on_delivery callback"
+                    )
                 return delivery
             if not self._waiting:
                 # In case Ctrl-C kept the last waiting thread from resetting it.
@@ -258,11 +239,11 @@ class RecordAccumulator:
                     self.raise_if_closed()
                     if self._waiting[0] is wakeup and self._fits(record, memory):
                         return self._append(topic, number, record, on_delivery, memory)
-                remaining = deadline - self._clocks.monotonic()
+                remaining = deadline - self.clocks.monotonic()
                 if remaining <= 0:
-                    raise self._buffer_full(
+                    raise self.limits.buffer_full(
                         topic,
-                        f"no memory was released within max_block_ms={self._limits.max_block * 1000:.0f}",
+                        f"no memory was released within max_block_ms={self.limits.max_block * 1000:.0f}",
                     )
                 wakeup.wait(remaining)
         finally:
@@ -275,8 +256,8 @@ class RecordAccumulator:
                     self.appender.memory_limit = memory
 
     def _wake_waiting(self) -> None:
-        """Wake all threads that wait for memory, so that each checks if there is enough memory now. The batch
-        lock must be held."""
+        """Wake all threads that wait for memory. Each of them then checks if there is enough memory. The
+        batch lock must be held."""
         for wakeup in list(self._waiting):
             wakeup.set()
 
@@ -286,7 +267,7 @@ class RecordAccumulator:
             if not batch.sealed:
                 self.appender.seal_batch(batch)
                 self.due_batches.append(batch)
-        self._thread.notify(self._clocks.monotonic())
+        self.thread.notify(self.clocks.monotonic())
 
     def _append(
         self,
@@ -307,30 +288,30 @@ class RecordAccumulator:
             if delivery is not None or not self._fits(record, limit):
                 return delivery
         unfinished = self._unfinished.get(topic, {})
-        if number is None and (other := self._choice.next_sticky(topic, chosen, unfinished)) != chosen:
+        if number is None and (other := self.choice.next_sticky(topic, chosen, unfinished)) != chosen:
             chosen = other
             if full is not None:
                 appender.seal_batch(full)
                 self.due_batches.append(full)
             delivery = appender.append(topic, chosen, value, key, timestamp_ms, headers, on_delivery, limit)
             if delivery is not None:
-                self._thread.notify(self._clocks.monotonic())
+                self.thread.notify(self.clocks.monotonic())
                 return delivery
-        now = self._clocks.monotonic()
+        now = self.clocks.monotonic()
         try:
-            batch = appender.begin_batch(topic, chosen, now, self._add_new_batch)
+            batch = appender.begin_batch(topic, chosen, now, self.add_new_batch)
             delivery = appender.append(topic, chosen, value, key, timestamp_ms, headers, on_delivery, limit)
-            if batch is not None and batch.size >= self._limits.batch_size:
+            if batch is not None and batch.size >= self.limits.batch_size:
                 appender.seal_batch(batch)
             due = full is not None or batch is None or batch.sealed
-            self._thread.notify(now if due else now + self._limits.linger)
+            self.thread.notify(now if due else now + self.limits.linger)
         except BaseException:
-            self._thread.notify(now)  # after Ctrl-C too: other threads may have appended to the batch by now
+            self.thread.notify(now)  # after Ctrl-C too: other threads may have appended to the batch by now
             raise
         return delivery
 
-    def _add_new_batch(self, batch: Batch) -> None:
-        """Give *batch* to the sender before the first record is in it. The batch lock must be held."""
+    def add_new_batch(self, batch: Batch) -> None:
+        """Add *batch*, which is still empty, to the sender's new batches. The batch lock must be held."""
         self.new_batches.append(batch)
         self._unfinished.setdefault(batch.topic, {}).setdefault(batch.partition, {})[batch] = None
 
@@ -342,9 +323,3 @@ class RecordAccumulator:
         if self._waiting:
             with self.tracker.lock:
                 self._wake_waiting()
-
-    def _buffer_full(self, topic: str, reason: str) -> BufferFullError:
-        return BufferFullError(
-            f"a record for topic {topic!r} was not accepted: buffer_memory={self._limits.buffer_memory:,} is "
-            f"full of records that are not confirmed yet ({reason}); is the broker slow or unreachable?"
-        )

@@ -1,5 +1,5 @@
-"""Chooses the partition of a record that the kernel cannot append, and the next sticky partition of a
-topic."""
+"""Chooses the partition of a record that the kernel cannot append, and a topic's next sticky partition: the
+partition of records without a key."""
 
 import operator
 from collections.abc import Mapping, Sized

@@ -9,17 +9,19 @@ import random
 from collections.abc import Callable, Mapping, Sequence, Sized
 from typing import Any
 
+from pyklient.counted import counted
 from pyklient.errors import ConfigurationError
 
 __all__ = ["Partitioner", "StickyPartitioner", "as_partitioner"]
 
 Partitioner = Callable[[str, bytes | None, int], int]
-"""A function ``(topic, key, partition_count) -> partition``. Its *key* is what the key encoder returned."""
+"""A function ``(topic, key, partition_count) -> partition``. It gets the key as bytes, after the key
+encoder."""
 
 
 def as_partitioner(partitioner: Any) -> Partitioner | None:
-    """Return the option ``partitioner`` as a function that also checks the partition it returns. None stays
-    None.
+    """Return the option ``partitioner`` as a function that also checks the partition it returns. If the
+    option is None, return None.
 
     Raises ConfigurationError if *partitioner* is not a partitioner. The returned function raises
     ConfigurationError if the user's partitioner returns a partition that does not exist.
@@ -32,13 +34,14 @@ def as_partitioner(partitioner: Any) -> Partitioner | None:
     if not callable(choose) or isinstance(choose, type):
         raise ConfigurationError(
             f"partitioner={partitioner!r} is not a partitioner: pass a function "
-            "(topic, key, partition_count) -> int, or an object with such a partition()"
+            "(topic, key, partition_count) -> int, or an object with a method partition(topic, key, "
+            "partition_count) -> int"
         )
 
     def checked(topic: str, key: bytes | None, count: int) -> int:
         number = choose(topic, key, count)
         if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < count:
-            partitions = "1 partition" if count == 1 else f"{count} partitions"
+            partitions = counted(count, "partition")
             raise ConfigurationError(
                 f"the partitioner chose {number!r} for topic {topic!r}, which has {partitions}: "
                 f"it must return a whole number from 0 to {count - 1}"
@@ -62,8 +65,7 @@ class StickyPartitioner:
     def next(
         self, available: Sequence[int], count: int, current: int, unfinished: Mapping[int, Sized]
     ) -> int:
-        """Return a partition other than *current*, in a time that does not depend on the number of
-        partitions.
+        """Return a partition other than *current*, if there is another one.
 
         The partition is one of *available*, the partitions that have a leader. If *available* is empty, it is
         one of all *count* partitions. *unfinished* maps partitions to their unfinished batches. A partition

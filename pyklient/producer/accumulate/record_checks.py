@@ -29,7 +29,7 @@ class CheckedRecord(NamedTuple):
 
 
 class RecordChecker:
-    """Checks the arguments of ``send``, and makes CheckedRecords of them. *clock_ns* returns nanoseconds
+    """Checks the arguments of ``send``, and turns them into a CheckedRecord. *clock_ns* returns nanoseconds
     since 1970."""
 
     def __init__(

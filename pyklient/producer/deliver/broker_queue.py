@@ -1,64 +1,36 @@
-"""The requests to one broker: the partitions that wait to be sent to it, and the requests in flight.
+"""The requests to one broker: the partitions whose batches wait to be sent to it, and the requests in flight.
 
-Only a BrokerQueue changes the state of its broker: the connection, the number of requests in flight, and the
-end of a pause. All functions here run with the sender lock held, except for the functions that the worker
-runs (connecting and writing) and for ``_received``, which the connection calls.
+A BrokerQueue alone changes the state of its broker: the connection, the number of requests in flight, and the
+time at which a pause ends. All functions here run with the sender lock held, except for ``_received``, which
+the connection calls, and the functions that the worker runs to connect and to write.
 """
 
 import logging
 import time
-from collections import deque
 from functools import partial
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final
 
 from pyklient.errors import KafkaError, UnsupportedVersionError
 from pyklient.net.backoff import Backoff
 from pyklient.net.connection.connection import Connection, Remainder
-from pyklient.net.metadata import Metadata
 from pyklient.net.network_client import NetworkClient, Purpose
-from pyklient.net.produce_versions import MAX_PRODUCE_VERSION, check_codec, format_for
+from pyklient.net.produce_versions import MAX_PRODUCE_VERSION, format_for
 from pyklient.producer.deliver.partition_queue import PartitionQueue
-from pyklient.producer.deliver.produce_responses import Batches, ProduceResponses
-from pyklient.producer.deliver.sealed_batch import SealedBatch
+from pyklient.producer.deliver.produce_requests import InFlightRequest, ProduceRequests, RequestOptions
+from pyklient.producer.deliver.produce_responses import ProduceResponses
 from pyklient.producer.metadata_refresher import MetadataRefresher
 from pyklient.producer.threads.blocking_worker import BlockingWorker
 from pyklient.producer.threads.sender_thread import SenderThread
 from pyklient.producer.threads.timers import Timed
 from pyklient.protocol.messages import ProduceRequest, ProduceResponse
-from pyklient.protocol.records.layout import Buffer
 
-__all__ = ["BrokerQueue", "InFlightRequest", "RequestOptions"]
+__all__ = ["BrokerQueue"]
 
 _SMALL: Final = 64 * 1024
 """The largest size in bytes of the requests that the sender writes itself. A socket seldom accepts all of a
 larger request at once."""
 
 log = logging.getLogger("pyklient.producer")
-
-PartitionData: TypeAlias = ProduceRequest.TopicProduceData.PartitionProduceData
-TopicData = ProduceRequest.TopicProduceData
-
-
-class RequestOptions(NamedTuple):
-    """The options of Produce requests."""
-
-    acks: int
-    timeout: float
-    """The time-out of a request, in seconds."""
-    max_in_flight: int
-    max_bytes: int
-    """The largest size of a request in bytes. A request with a single batch may be larger."""
-
-
-class InFlightRequest(NamedTuple):
-    """A Produce request, its batches, and the serial number of the connection for which it was made."""
-
-    batches: Batches
-    size: int
-    """The size of all batches together, in bytes."""
-    message: ProduceRequest
-    version: int
-    connection_number: int
 
 
 class BrokerQueue(Timed):
@@ -79,8 +51,8 @@ class BrokerQueue(Timed):
         changed: "set[BrokerQueue]",
     ) -> None:
         self.node_id = node_id
-        self.line: deque[PartitionQueue] = deque()
-        """The partitions that have a batch to send to this broker."""
+        self.requests = ProduceRequests(node_id, client, options, responses)
+        """The partitions that have a batch to send to this broker, from which requests are made."""
         self.in_flight = 0
         """The number of requests that were sent and have no response yet."""
         self.paused_until = 0.0
@@ -89,18 +61,14 @@ class BrokerQueue(Timed):
         self.worker = BlockingWorker(f"pyklient-producer-{node_id}")
         self._client = client
         self._options = options
-        self._timeout_ms = int(options.timeout * 1000)
         self._backoff = backoff
         self._responses = responses
         self._metadata = metadata
         self._thread = thread
         self._changed = changed
-        self._snapshot: Metadata | None = None
-        """The metadata by which ``drop_moved`` last checked that this broker leads the partitions in
-        ``line``."""
         self._given = 0
-        """The number of requests given to the worker so far. ``_done`` is how many of them it has
-        finished."""
+        """The number of requests given to the worker so far. ``_done`` counts the requests that the worker
+        has finished."""
         self._done = 0
         self._failures = 0
         """The number of failed attempts to reach the broker since the last successful attempt."""
@@ -116,15 +84,14 @@ class BrokerQueue(Timed):
         self._changed.add(self)
 
     def enqueue(self, queue: PartitionQueue) -> None:
-        """Append *queue*, which has a batch to send, to the line of partitions that wait for this broker."""
-        queue.in_line = True
-        self.line.append(queue)
+        """Append *queue*, which has a batch to send, to the partitions that wait for this broker."""
+        self.requests.enqueue(queue)
         self._changed.add(self)
 
     def send_next(self) -> bool:
-        """Send one request, if the broker may get a request now. Return False if a second call would send
+        """Send one request, if the broker may get a request now. Return False if another call would send
         nothing."""
-        if not self.line or self.in_flight >= self._options.max_in_flight:
+        if not self.requests.line or self.in_flight >= self._options.max_in_flight:
             return False
         if time.monotonic() < self.paused_until:
             return False
@@ -133,83 +100,20 @@ class BrokerQueue(Timed):
                 self._connecting = True
                 self.worker.run(self._connect)
             return False
-        request = self._drain(self._version)
+        request = self.requests.next(self._version, self._connection_number)
         if request is not None:
             self.in_flight += 1
             left = self._send_at_once(request)
             if left is not None:
                 self._given += 1
                 self.worker.run(partial(self._send_slowly, request, left))
-        return bool(self.line)
-
-    def drop_moved(self) -> None:
-        """Remove from the line the partitions that this broker does not lead any more."""
-        metadata = self._client.metadata
-        if metadata is self._snapshot:
-            return
-        self._snapshot = metadata
-        for _ in range(len(self.line)):
-            queue = self.line[0]
-            leader = metadata.leader(queue.at)
-            if leader is None or leader.id != self.node_id:
-                self._remove_first()
-            else:
-                self.line.rotate(-1)
-
-    def _drain(self, version: int) -> InFlightRequest | None:
-        """Return a request with one batch of each waiting partition, of as many partitions as fit. Return
-        None if no partition has a batch."""
-        self.drop_moved()
-        batches: Batches = {}
-        topics: dict[str, list[PartitionData]] = {}
-        planned = size = 0
-        now = time.monotonic()
-        for _ in range(len(self.line)):
-            queue = self.line[0]
-            if not queue.ready(now):
-                self._remove_first()
-                continue
-            planned += queue.next_size()
-            if batches and planned > self._options.max_bytes:
-                break
-            drained = self._drain_batch(queue, version)
-            if drained is not None:
-                batch, buffers = drained
-                batches[queue.topic, queue.partition] = (queue, batch)
-                data = PartitionData(index=queue.partition, records=buffers)
-                topics.setdefault(queue.topic, []).append(data)
-                size += batch.size
-            self._remove_first()
-        if not batches:
-            return None
-        message = ProduceRequest(
-            acks=self._options.acks,
-            timeout_ms=self._timeout_ms,
-            topic_data=[TopicData(name=name, partition_data=data) for name, data in topics.items()],
-        )
-        return InFlightRequest(batches, size, message, version, self._connection_number)
-
-    def _drain_batch(self, queue: PartitionQueue, version: int) -> tuple[SealedBatch, list[Buffer]] | None:
-        batch = queue.drain(self.node_id)
-        if batch is None:
-            return None
-        try:
-            check_codec(batch.codec, version, self.node_id)
-            return batch, batch.buffers(format_for(version))
-        except KafkaError as error:
-            self._responses.failed(queue, batch, error, in_doubt=False)
-            return None
-
-    def _remove_first(self) -> None:
-        """Remove the first partition from the line. The sender appends it again if it has another batch to
-        send."""
-        self.line.popleft().leave_line()
+        return bool(self.requests.line)
 
     def _send_at_once(self, request: InFlightRequest) -> Remainder | None:
         """Send *request* without waiting, in this thread, so that its records arrive sooner.
 
-        Return a function with which the worker sends the remainder, if there is a remainder. The remainder
-        is the whole request if that is large, or if the worker has not finished earlier requests.
+        Return a function with which the worker sends the remainder, or None if nothing remains. If *request*
+        is large, or if the worker has not finished earlier requests, the remainder is the whole request.
         """
         connection = None
         if request.size <= _SMALL and self._given == self._done and self._options.acks:
@@ -261,14 +165,14 @@ class BrokerQueue(Timed):
     def _version_for(self, request: InFlightRequest, connection: Connection) -> int:
         """Return the version of Produce with which to send *request*.
 
-        Raises UnsupportedVersionError if *request* was made for another record format than the broker needs
-        now.
+        Raises UnsupportedVersionError if the broker now needs another record format than the format for which
+        *request* was made.
         """
         version = connection.version_of(ProduceRequest, MAX_PRODUCE_VERSION)
         if version != request.version and format_for(version) != format_for(request.version):
             raise UnsupportedVersionError(
-                f"broker {self.node_id} now needs another record format than before, so it cannot get this "
-                "request; perhaps the broker was replaced"
+                f"broker {self.node_id} now needs another record format than this request has, so the "
+                "request was not sent; perhaps another version of Kafka runs there now"
             )
         return version
 
@@ -305,7 +209,7 @@ class BrokerQueue(Timed):
             self._failures = 0
             return
         self._unreachable(failure)
-        for queue in list(self.line):
+        for queue in list(self.requests.line):
             queue.blocked_by = failure
             if not failure.retriable:
                 self._responses.fail_all(queue, failure)
@@ -342,8 +246,8 @@ class BrokerQueue(Timed):
         self._changed.add(self)
 
     def _lose_connection(self, request: InFlightRequest) -> None:
-        """Use a new connection for the next request, unless the connection of *request* was replaced
-        already."""
+        """Use a new connection for the next request. Do nothing if the connection of *request* was already
+        replaced."""
         if request.connection_number == self._connection_number:
             self._connection_number += 1
             self._version = None

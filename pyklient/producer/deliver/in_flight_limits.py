@@ -5,9 +5,9 @@ from typing import Final, NamedTuple
 __all__ = ["InFlightLimits", "in_flight_limits"]
 
 _BATCHES_REMEMBERED: Final = 5
-"""The number of latest batches of a producer that a broker remembers for each partition, to recognize a batch
-that is sent again. A batch must be one of them until it is confirmed, even if later batches are confirmed
-before it."""
+"""The number of batches of a producer that a broker remembers for each partition, to recognize a batch that
+is sent again. These are the latest batches. Therefore a batch must be confirmed before the producer sends the
+fifth batch after it."""
 
 
 class InFlightLimits(NamedTuple):
@@ -16,12 +16,13 @@ class InFlightLimits(NamedTuple):
     requests: int
     """The number of requests to one broker that may be in flight."""
     batches: int
-    """With idempotence, the number of batches of one partition that may be in flight, counted from the oldest
-    one. Without idempotence, only ``requests`` is a limit."""
+    """With idempotence, the number of batches of one partition that may be in flight. All batches from the
+    oldest batch in flight to the newest count, even if some of them are confirmed. Without idempotence, only
+    ``requests`` is a limit."""
     first_batches: int = 1
-    """The limit used instead of ``batches`` until the broker has stored a batch of the sequence. A broker
-    accepts any sequence number from a producer that it does not know. If it rejected the first batch because
-    the partition is not ready yet, it would store the second batch in place of the first."""
+    """The limit used instead of ``batches`` until the broker has stored the first batch of the producer.
+    Until then, the broker accepts any sequence number. If the broker rejected the first batch because the
+    partition is not ready yet, it would store the second batch in place of the first."""
 
 
 def in_flight_limits(max_requests: int) -> InFlightLimits:

@@ -4,8 +4,9 @@ The batches of a queue are sent and confirmed in order. While nothing fails, sev
 once. After a failure the queue waits until nothing is in flight any more. Then it sends the failed batches
 again, one at a time and the oldest first, before it sends new batches.
 
-With idempotence, a batch that may have been stored is sent again with the same identity. A batch that fails
-permanently leaves a gap in the sequence, and the broker stores nothing after a gap:
+With idempotence, a batch that may have been stored is sent again with the same identity (producer id, epoch
+and sequence number). A batch that fails permanently leaves a gap in the sequence, and the broker stores
+nothing after a gap:
 
 - If the failed batch was certainly not stored, no later batch was stored either. All later batches get new
   sequence numbers in the next epoch.
@@ -14,7 +15,8 @@ permanently leaves a gap in the sequence, and the broker stores nothing after a 
   of them as out of sequence, there was a gap, and no later batch was stored.
 
 Outcomes are reported in the order of the batches: the outcome of a batch waits in ``_outcomes`` until all
-earlier batches have finished. So at most as many outcomes wait as batches were in flight when a batch failed.
+earlier batches have finished. Few outcomes wait: those of batches that were in flight when an earlier batch
+failed.
 
 When the leader moves, the old leader may not have answered a batch yet. With idempotence, the new leader
 rejects batches that would overtake that batch. Without idempotence, nothing is sent to the new leader until
@@ -28,6 +30,7 @@ from bisect import bisect_left, insort
 from collections import deque
 from typing import TypeAlias
 
+from pyklient.counted import counted
 from pyklient.errors import KafkaError
 from pyklient.kernel import Batch
 from pyklient.producer.deliver.in_flight_limits import InFlightLimits
@@ -68,10 +71,10 @@ class PartitionQueue(Timed):
         self.topic, self.partition = at
         self.sequences = sequences
         self.in_line = False
-        """True while the queue is in the line of a BrokerQueue. The BrokerQueue sets it."""
+        """True while the queue waits in a BrokerQueue to be sent. The BrokerQueue sets this attribute."""
         self.blocked_by: KafkaError | None = None
-        """The failure that prevents sending of the batches in the queue now. It is newer than the failures of
-        the batches."""
+        """The failure because of which the queue cannot send now, such as an unreachable leader. It is newer
+        than the failures of the batches."""
         self._sealer = sealer
         self._linger = sealer.linger
         self._limits = limits
@@ -82,8 +85,8 @@ class PartitionQueue(Timed):
         self._in_flight: list[SealedBatch] = []
         self._sent_to = -1
         self._outcomes: list[tuple[_Order, Batch, _Outcome]] = []
-        """The outcomes that wait because a batch before them has not finished, in the order of the
-        batches."""
+        """The outcomes that must not be reported yet, because an earlier batch has not finished. They are in
+        the order of the batches."""
         self._sealed = 0
         self._retry_at = 0.0
         self._gap: _Order | None = None
@@ -97,7 +100,7 @@ class PartitionQueue(Timed):
 
     def __repr__(self) -> str:
         return (
-            f"<PartitionQueue of {self.at}: {len(self._waiting)} batches waiting, "
+            f"<PartitionQueue of {self.at}: {counted(len(self._waiting), 'batch', 'batches')} waiting, "
             f"{len(self._in_flight)} in flight, {len(self._to_retry)} to be retried>"
         )
 
@@ -118,13 +121,13 @@ class PartitionQueue(Timed):
         self._changed[self] = None
 
     def add(self, batch: Batch) -> None:
-        """Add a new batch of the partition. The batch before it accepts no more records."""
+        """Add *batch*, the newest batch of the partition. Earlier batches accept no more records."""
         self._waiting.append(batch)
 
     def leave_line(self) -> None:
-        """Record that the queue has been removed from the line of a BrokerQueue.
+        """Record that the queue does not wait in a BrokerQueue any more.
 
-        If the queue has more to send, the sender checks it again.
+        If the queue has another batch to send, the sender checks the queue again.
         """
         self.in_line = False
         if self._waiting or self._to_retry:
@@ -151,7 +154,7 @@ class PartitionQueue(Timed):
         """Return the time at which to check the queue again if nothing else happens.
 
         At that time a batch expires, or its ``linger_ms`` have passed, or it may be retried. A batch that is
-        already due waits for an event, not for a time.
+        already due waits for an event, such as a response, and is not considered.
         """
         check = self._next_expiry()
         if self._to_retry and not self._in_flight and now < self._retry_at < check:
@@ -218,10 +221,10 @@ class PartitionQueue(Timed):
         self._changed[self] = None
 
     def retry_in_sequence(self, batch: SealedBatch, error: KafkaError, *, not_before: float) -> None:
-        """Put *batch* back into the queue, because the broker misses a batch before it, or does not know the
+        """Put *batch* back into the queue, because the broker lacks an earlier batch, or does not know the
         producer's sequence numbers.
 
-        If no unfinished batch comes before *batch*, *batch* begins a new epoch.
+        If *batch* is the oldest unfinished batch, it will be sent in a new epoch.
         """
         others = [other.order for other in (*self._to_retry, *self._in_flight) if other is not batch]
         batch.in_doubt = False
@@ -265,7 +268,7 @@ class PartitionQueue(Timed):
         return [(batch, outcome) for _, batch, outcome in drained]
 
     def without_idempotence(self) -> None:
-        """Continue without producer ids, because the topic or the broker does not support them."""
+        """Send batches without a producer id from now on, because the topic or the broker supports none."""
         self.sequences = self._gap = self._doubt = None
         for batch in self._to_retry:
             batch.identity = None  # a batch in flight loses its identity when it is retried

@@ -8,6 +8,7 @@ import logging
 import time
 from typing import Final, TypeAlias
 
+from pyklient.counted import counted
 from pyklient.errors import (
     BrokerConnectionError,
     KafkaError,
@@ -41,7 +42,7 @@ PartitionResponse: TypeAlias = ProduceResponse.TopicProduceResponse.PartitionPro
 
 
 class ProduceResponses:
-    """Applies Produce responses to the batches of their requests, and counts the outcomes. Its caller must
+    """Applies Produce responses to the batches of their requests, and counts the outcomes. Callers must
     hold the sender lock.
 
     *delivery_timeout_ms* is used only in error messages.
@@ -145,7 +146,7 @@ class ProduceResponses:
             self._retry(queue, batch, error, in_doubt=False)
         elif action is Action.RETRY_IN_SEQUENCE:
             log.info(
-                "a batch of %s is sent again after the earlier batches, because of an error: %s",
+                "a batch of %s is sent again, after the batches that precede it, because of an error: %s",
                 queue.at,
                 error,
             )
@@ -167,7 +168,12 @@ class ProduceResponses:
             self.failed(queue, batch, error, in_doubt=in_doubt)
 
     def _retry(self, queue: PartitionQueue, batch: SealedBatch, error: KafkaError, *, in_doubt: bool) -> None:
-        log.debug("%d records of %s are sent again, because of an error: %s", batch.count, queue.at, error)
+        log.debug(
+            "a batch (%s) of %s is sent again, because of an error: %s",
+            counted(batch.count, "record"),
+            queue.at,
+            error,
+        )
         self._counts.retry(queue.at)
         queue.retry(batch, error, in_doubt=in_doubt, not_before=self._policy.not_before(batch))
 

@@ -1,7 +1,7 @@
 """The producer id and epoch of a producer, and the request that gets them from a broker.
 
-Only this module stores the current producer id: that of partitions to which the producer sends for the first
-time.
+A partition gets the current producer id, which is stored here, with its first batch. It then keeps the id in
+its ``Sequences``.
 """
 
 import logging
@@ -42,11 +42,11 @@ class IdentityResult(NamedTuple):
 class _Identity(NamedTuple):
     producer_id: int
     epoch: int
-    """The first epoch of the partitions that begin to use the producer id now."""
+    """The epoch in which a partition begins if it gets the producer id now."""
 
 
 class ProducerIdentity(Timed):
-    """Gets a producer id when a partition needs one. Its caller must hold the sender lock.
+    """Gets a producer id when a partition needs one. Callers must hold the sender lock.
 
     If idempotence is *wanted* but not *required*, and the broker has no producer ids or does not grant an id,
     the producer continues without idempotence. The request runs on *worker*. *timeout* is in seconds.

@@ -25,8 +25,8 @@ class Action(Enum):
     RETRY = auto()
     """Send the same bytes again, because the failure may pass."""
     RETRY_IN_SEQUENCE = auto()
-    """Send the batch again after the batches before it. If no batch is left before it, send it in a new
-    epoch. It was not stored, because the broker misses an earlier batch or has forgotten this producer."""
+    """Send the batch again after the earlier batches. If no earlier batch is left, send it in a new epoch. It
+    was not stored, because the broker lacks an earlier batch or has forgotten this producer."""
     RETRY_WITHOUT_IDEMPOTENCE = auto()
     """Send the batch again without a producer id. It was not stored, because the record format of the topic
     is too old for idempotence."""
@@ -90,7 +90,8 @@ def is_certainly_not_stored(code: int) -> bool:
 
 
 class RetryPolicy:
-    """Decides about batches by the option ``retries``, the retry back-off and the rules for error codes."""
+    """Decides what happens to a batch after a response or a failure, by the option ``retries`` and the rules
+    for error codes."""
 
     def __init__(self, config: ProducerConfig, backoff: Backoff) -> None:
         self._retries = config.retries

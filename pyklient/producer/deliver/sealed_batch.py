@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from pyklient.counted import counted
 from pyklient.errors import KafkaError
 from pyklient.kernel import Batch, encode_batch, read_records
 from pyklient.producer.deliver.sequences import NO_IDENTITY, BatchIdentity
@@ -68,7 +69,7 @@ class SealedBatch:
 
     def __repr__(self) -> str:
         batch = self.batch
-        return f"<{self.count} records for {batch.topic}-{batch.partition}, {self.identity}>"
+        return f"<{counted(self.count, 'record')} for {batch.topic}-{batch.partition}, {self.identity}>"
 
     @property
     def order(self) -> tuple[int, int]:

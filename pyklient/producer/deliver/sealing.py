@@ -13,6 +13,7 @@ import time
 
 from pyklient.kernel import Batch
 from pyklient.producer.accumulate.accumulator import RecordAccumulator
+from pyklient.producer.accumulate.encoded_batch import EncodedBatch
 from pyklient.producer.deliver.sealed_batch import SealedBatch
 from pyklient.protocol.records import Compression, compress
 from pyklient.protocol.records.layout import BATCH_SIZE, Buffer
@@ -30,8 +31,7 @@ class Sealer:
         self._counts = accumulator.counts
 
     def seal(self, batch: Batch) -> SealedBatch | None:
-        """Seal *batch* and return its records compressed. Return None if *batch* has no records; it is then
-        done.
+        """Seal *batch* and return its records compressed. If *batch* has no records, it is done; return None.
 
         Compression runs without the GIL. The memory that compression saves is released.
         """
@@ -41,15 +41,17 @@ class Sealer:
             return None
         capacity, size, now = batch.capacity, batch.size, time.monotonic()
         sealed = seal(batch, self._codec)
-        if self._codec:
+        if self._codec and not isinstance(batch, EncodedBatch):
             self._accumulator.shrunk(batch, capacity - len(sealed.payload))
         self._counts.seal(batch.count, size + BATCH_SIZE, sealed.size, now - batch.created, now)
         return sealed
 
 
 def seal(batch: Batch, codec: Compression) -> SealedBatch:
-    """Return *batch* as it is sent: its records are compressed with *codec*. *batch* accepts no more
-    records."""
+    """Return *batch* as it is sent: its records are compressed with *codec*, unless they were encoded by
+    another producer. *batch* accepts no more records."""
+    if isinstance(batch, EncodedBatch):
+        return SealedBatch(batch, 0, batch.count, batch.encoded_records(), batch.codec, batch.timestamps)
     payload: Buffer = batch.payload()
     if codec:
         payload = compress(codec, payload)

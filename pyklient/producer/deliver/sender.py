@@ -14,9 +14,10 @@ from pyklient.net.backoff import Backoff
 from pyklient.net.metadata import Metadata
 from pyklient.net.network_client import NetworkClient
 from pyklient.producer.accumulate.accumulator import RecordAccumulator
-from pyklient.producer.deliver.broker_queue import BrokerQueue, RequestOptions
+from pyklient.producer.deliver.broker_queue import BrokerQueue
 from pyklient.producer.deliver.in_flight_limits import in_flight_limits
 from pyklient.producer.deliver.partition_queue import PartitionQueue
+from pyklient.producer.deliver.produce_requests import RequestOptions
 from pyklient.producer.deliver.produce_responses import ProduceResponses
 from pyklient.producer.deliver.producer_identity import ProducerIdentity
 from pyklient.producer.deliver.retry_policy import RetryPolicy
@@ -88,6 +89,7 @@ class Sender(SenderWork, Timed):
         self._waiting_for_identity: set[PartitionQueue] = set()
         self._closing = False
         self._time_is_up = False
+        self._deadline = 0.0
         thread.assign(self)
 
     # Called by the sender's thread
@@ -98,7 +100,7 @@ class Sender(SenderWork, Timed):
         return bool(self._accumulator.new_batches or self._accumulator.due_batches)
 
     def is_full(self) -> bool:
-        """Return True if no broker accepts another request before it has answered one."""
+        """Return True if every broker has as many requests in flight as the options allow."""
         if not self._full_brokers:
             return False
         nodes = self._client.metadata.nodes
@@ -147,7 +149,7 @@ class Sender(SenderWork, Timed):
             self._accumulator.finished(batch, batch.fail_unreported(failure))
         for worker in self.workers():
             worker.stop()
-        self._client.close()
+        self._client.close(max(self._deadline - time.monotonic(), 0.0))
 
     def on_timer(self) -> None:
         """Fail the remaining batches in the next step, because the deadline of ``close`` has passed."""
@@ -161,7 +163,7 @@ class Sender(SenderWork, Timed):
 
     def close(self, deadline: float) -> None:
         """Deliver the remaining batches until *deadline*, and then end the sender."""
-        self._closing = True
+        self._closing, self._deadline = True, deadline
         self._time_is_up = time.monotonic() >= deadline
         self._timers.set(self, deadline)
         self.flush()
@@ -174,8 +176,8 @@ class Sender(SenderWork, Timed):
         return None if queue is None else queue.last_failure
 
     def workers(self) -> list[BlockingWorker]:
-        """Return the workers of the sender. Call this after the sender has ended: no more workers are made
-        then."""
+        """Return the workers of the sender. Call this after the sender has ended, because it may add workers
+        until then."""
         return [self._worker, *(broker.worker for broker in self._brokers.values())]
 
     # Partitions
@@ -207,8 +209,8 @@ class Sender(SenderWork, Timed):
         return queue
 
     def _check(self, queue: PartitionQueue) -> None:
-        """Fail the batches of *queue* that have expired. If *queue* has a batch to send, add it to the line
-        of a BrokerQueue."""
+        """Fail the batches of *queue* that have expired. If *queue* has a batch to send, append *queue* to
+        the partitions that wait for their leader."""
         now = time.monotonic()
         next_check = queue.next_check(now)
         if next_check <= now:
@@ -220,8 +222,8 @@ class Sender(SenderWork, Timed):
             self._timers.set(queue, next_check)
 
     def _route(self, queue: PartitionQueue) -> None:
-        """Add *queue*, which has a batch to send, to the line of its leader's BrokerQueue. If that is not
-        possible yet, record what the queue waits for."""
+        """Append *queue*, which has a batch to send, to the BrokerQueue of its partition's leader. If the
+        leader or the producer id is not known yet, record that *queue* waits for it."""
         if self._waiting_for_leader:
             self._waiting_for_leader.discard(queue)
         if self._waiting_for_identity:
@@ -261,7 +263,7 @@ class Sender(SenderWork, Timed):
             self._full_brokers.add(broker)
         else:
             self._full_brokers.discard(broker)
-        if broker.line and broker.paused_until > time.monotonic():
+        if broker.requests.line and broker.paused_until > time.monotonic():
             self._timers.set(broker, broker.paused_until)
 
     # Metadata and the producer id
@@ -296,7 +298,7 @@ class Sender(SenderWork, Timed):
             elif topic.partitions and appender.partition_count(name) != len(topic.partitions):
                 appender.set_partitions(name, len(topic.partitions))
         for broker in self._brokers.values():
-            broker.drop_moved()
+            broker.requests.drop_moved()
             self._changed_brokers.add(broker)
         waiting, self._waiting_for_leader = self._waiting_for_leader, set()
         if metadata is not None:

@@ -1,4 +1,4 @@
-"""Sequence numbers, by which the broker distinguishes a batch that is sent again from a new batch (KIP-98).
+"""Sequence numbers, which tell the broker if a batch is new or sent again (KIP-98).
 
 Each partition has its own sequence. After a gap, the partition continues with number 0 in the next epoch
 (KIP-360). The broker checks epochs per partition too, so all other partitions may stay in their epochs.
@@ -15,7 +15,7 @@ _SEQUENCE_MODULUS: Final = 1 << 31
 class BatchIdentity(NamedTuple):
     """Producer id, epoch and first sequence number, as in the header of a batch.
 
-    They stay the same however often the batch is sent, unless the batch has certainly not been stored.
+    A batch that is sent again keeps them, unless the earlier attempt has certainly not stored the batch.
     """
 
     producer_id: int
@@ -49,7 +49,8 @@ class Sequences:
 
     @property
     def next_epoch(self) -> int:
-        """The epoch after the current epoch. It may be greater than LAST_EPOCH."""
+        """The epoch with which the producer id continues after the current epoch. Greater than LAST_EPOCH if
+        the producer id has no further epoch."""
         return self._epoch + 1
 
     def restart(self) -> None:

@@ -14,8 +14,8 @@ GONE_AFTER: Final = 5.0
 say that the topic does not exist.
 
 A broker that has just started may not know a topic yet, and a topic may be deleted and created again. Both
-take less time. While the producer is not closing, records wait for their topic until ``delivery_timeout_ms``,
-as in Java's client.
+states last less than this time. While the producer is not closing, records wait for their topic until
+``delivery_timeout_ms``, as in Java's client.
 """
 
 

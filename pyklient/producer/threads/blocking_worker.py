@@ -16,9 +16,10 @@ class BlockingWorker:
     A frozen or unreachable broker blocks the thread that writes to it until the request times out. The
     sender's thread must not block, because it serves the other brokers and watches the time-outs.
 
-    A task is a function that reports its own failures. The caller limits the number of tasks: the sender
-    never has more than ``max_in_flight_requests_per_connection`` requests on the way to a broker. If no
-    thread can be started (a limit of the system, or the end of the program), ``run`` runs the task itself.
+    A task is a function that handles its own failures. BlockingWorker does not limit the number of tasks,
+    because the sender has at most ``max_in_flight_requests_per_connection`` requests in flight to a broker.
+    If no thread can be started (a limit of the system, or the end of the program), ``run`` runs the task
+    itself.
     """
 
     def __init__(self, name: str) -> None:
@@ -34,7 +35,7 @@ class BlockingWorker:
             self._tasks.put(task)
 
     def stop(self) -> None:
-        """End the thread after the tasks that it has got so far."""
+        """End the thread when all tasks that were passed to ``run`` so far have ended."""
         self._tasks.put(None)
 
     def join(self, timeout: float) -> bool:
@@ -51,8 +52,8 @@ class BlockingWorker:
             thread.start()
         except RuntimeError as error:
             log.info(
-                "thread %s cannot be started (%s), so the sender's thread does its tasks, and sends no "
-                "batches while one of them waits for a broker",
+                "thread %s cannot be started (%s). The sender's thread runs the tasks of that thread. "
+                "While such a task waits for a broker, the sender sends no batches",
                 self._name,
                 error,
             )

@@ -29,8 +29,8 @@ log = logging.getLogger("pyklient.producer")
 _NOW: Final = -NEVER
 _LONGEST_SLEEP: Final = 60.0
 _NAP: Final = 0.02
-"""The seconds between two checks for new batches while brokers accept no more requests. This is short
-compared with any time-out, and long compared with the usual wait for a response."""
+"""The seconds between two checks for new batches while brokers accept no more requests. This time is much
+shorter than any time-out, and much longer than the usual wait for a response."""
 _LIVENESS_CHECK: Final = 0.5
 """The seconds after which a waiting thread checks that the sender's thread still runs."""
 
@@ -44,8 +44,8 @@ class SenderWork(ABC):
 
     @abstractmethod
     def is_full(self) -> bool:
-        """Return True if nothing can be sent before a response arrives. The sender runs again when it
-        arrives."""
+        """Return True if nothing can be sent before a response arrives. The arrival makes the sender run
+        again."""
 
     @abstractmethod
     def step(self) -> bool:
@@ -101,13 +101,13 @@ class SenderThread:
         except RuntimeError as error:
             if not self.started:
                 raise KafkaError(
-                    f"the producer's thread cannot be started: {error}. Is a limit of threads reached, or "
-                    "is the program at its end?"
+                    f"the producer's thread cannot be started: {error}; perhaps the limit of threads is "
+                    "reached, or the program is ending"
                 ) from error
 
     def join(self, timeout: float) -> bool:
-        """Wait for the thread to end. Return True if it has ended, or if the calling thread runs the
-        sender."""
+        """Wait for the thread to end. Return True if it has ended. If the calling thread runs the sender,
+        return True at once."""
         if not self.started or self.is_current():
             return True
         self._thread.join(min(max(timeout, 0.0), threading.TIMEOUT_MAX))
@@ -219,7 +219,9 @@ class SenderThread:
             self._holder = None
 
     def _has_missed_batches(self) -> bool:
-        """Return True if there are new batches that can be sent now and that have not woken the thread.
+        """Return True if there are new batches to send that have not woken the thread.
+
+        New batches do not wake the thread while the brokers accept no more requests.
 
         The sender lock must be held, and the sender must have run at least once.
         """

@@ -18,8 +18,8 @@ class Timed(ABC):
     timer: float = NEVER
     """The time when the timer fires."""
     alarm: float = NEVER
-    """The time at which ``Timers`` looks at ``timer`` next. It is never later than ``timer``. Most timers are
-    postponed again and again, and to postpone a timer only changes ``timer``."""
+    """The time of this object's entry in the heap of ``Timers``; never later than ``timer``. To postpone a
+    timer is fast, because only ``timer`` changes: the entry moves when its time has come."""
 
     @abstractmethod
     def on_timer(self) -> None:
@@ -76,8 +76,8 @@ class Timers:
         heapq.heappush(self._alarms, (when, next(self._serial), target))
 
     def _drop_stale_alarms(self) -> None:
-        """Remove alarms that were replaced, because they would otherwise stay in the heap until they are
-        due."""
+        """Remove alarms that were replaced. Otherwise they would stay in the heap until their time has
+        come."""
         live = {alarm[2]: alarm for alarm in self._alarms if alarm[0] == alarm[2].alarm}
         self._alarms = list(live.values())
         heapq.heapify(self._alarms)

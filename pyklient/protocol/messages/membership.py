@@ -53,9 +53,9 @@ class JoinGroupRequest(ApiMessage):
 
 @message(key=11, versions=(0, 9), flexible=6)
 class JoinGroupResponse(ApiMessage):
-    """A new generation of the group, as sent to one member.
+    """Tell a member the new generation of the group.
 
-    Only the leader of the group gets the list of members, to which it then assigns partitions.
+    Only the leader of the group gets the list of members. It then assigns partitions to them.
     """
 
     @struct

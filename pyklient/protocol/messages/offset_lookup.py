@@ -50,8 +50,8 @@ class ListOffsetsRequest(ApiMessage):
 
 @message(key=2, versions=(0, 11), flexible=6)
 class ListOffsetsResponse(ApiMessage):
-    """The offset that was found in each partition. In version 0, a list with the first offsets of segments,
-    newest first."""
+    """The offset that was found in each partition. In version 0, the response lists the first offsets of
+    segments instead, the newest first."""
 
     @struct
     class ListOffsetsTopicResponse(Struct):

@@ -1,7 +1,7 @@
 """The user data that members send for the assignors ``sticky`` and ``cooperative-sticky``, in Java's format.
 
 Java's assignors define these bytes, and Kafka's brokers do not look into them. So the messages have no API
-key, and no version in front.
+key, and the bytes do not begin with a version.
 """
 
 from pyklient.protocol.schema import EMPTY, ApiMessage, Int32, String, Struct, message, since, struct
@@ -11,7 +11,8 @@ __all__ = ["CooperativeStickyUserData", "StickyUserData"]
 
 @message(versions=(0, 1))
 class StickyUserData(ApiMessage):
-    """The partitions that a member had last, and from version 1 on their generation."""
+    """The partitions that a member was last assigned, and from version 1 on the generation of that
+    assignment."""
 
     @struct
     class TopicAssignment(Struct):
@@ -24,6 +25,6 @@ class StickyUserData(ApiMessage):
 
 @message(versions=(0, 0))
 class CooperativeStickyUserData(ApiMessage):
-    """The generation in which a member got partitions last."""
+    """The generation in which a member was last assigned partitions."""
 
     generation: Int32 = -1

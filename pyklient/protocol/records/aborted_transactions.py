@@ -1,4 +1,4 @@
-"""The aborted transactions that a fetch response lists, and a test if a batch belongs to one of them."""
+"""The aborted transactions that a fetch response lists, and a check if a batch belongs to one of them."""
 
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -12,9 +12,10 @@ __all__ = ["AbortedTransactions"]
 class AbortedTransactions:
     """The aborted transactions of one partition in one ``read_committed`` fetch response.
 
-    The response lists the first offset of each transaction. A transaction ends at its abort marker, which is
-    found while the batches are read; after the marker, the same producer may commit. Markers that were found
-    are remembered, so that batches may be read again from any earlier position.
+    The response lists the first offset of each transaction. The transaction ends at its abort marker, which
+    is found while the batches are read. Later batches of the same producer may belong to a committed
+    transaction. The offsets of the markers are stored, so that batches may be read again from any earlier
+    offset.
     """
 
     __slots__ = ("_spans",)
@@ -31,15 +32,15 @@ class AbortedTransactions:
         return span is not None and last_offset < span[1]
 
     def end(self, producer_id: int, offset: int) -> None:
-        """Remember that the aborted transaction of *producer_id* ends at *offset*, where its abort marker
-        is."""
+        """Store *offset*, at which the abort marker of *producer_id* was found, as the end of the aborted
+        transaction."""
         span = self._span(producer_id, offset)
         if span is not None:
             span[1] = min(span[1], offset)
 
     def _span(self, producer_id: int, offset: int) -> list[int] | None:
-        """Return the first offset and the end of the producer's last aborted transaction that begins at
-        *offset* or before."""
+        """Return the first offset and the end of one aborted transaction of *producer_id*: the last one that
+        begins at *offset* or before. Return None if there is none."""
         spans = self._spans.get(producer_id, [])
         at = bisect_right(spans, offset, key=itemgetter(0))
         return spans[at - 1] if at else None

@@ -37,10 +37,10 @@ __all__ = ["RecordBatch", "batch_end", "batch_header", "iter_batches"]
 
 
 class RecordBatch:
-    """A batch, or an entry of formats 0 and 1, as its header describes it.
+    """A batch (in formats 0 and 1, an entry) that is described by the values of its header.
 
-    The header of formats 0 and 1 has only the last offset. Therefore the properties ``base_offset`` and
-    ``count`` decompress a compressed entry. Offsets have no meaning before a broker has assigned them.
+    The header of formats 0 and 1 has only the last offset. Therefore a compressed entry is decompressed when
+    ``base_offset`` or ``count`` is read. Offsets have no meaning before a broker has assigned them.
     """
 
     __slots__ = (

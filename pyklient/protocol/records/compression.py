@@ -30,8 +30,8 @@ _PART: Final = 1 << 20
 """The number of bytes that a streaming codec decompresses at a time."""
 
 _FIRST_STEP: Final = 1 << 10
-"""The number of bytes that the decompressor of a gzip member first gets, if the member follows another
-one."""
+"""The number of bytes with which the decompression of a gzip member begins. For the first member, the
+decompressor gets all bytes at once, because most data has only one member."""
 
 
 class Compression(IntEnum):
@@ -81,7 +81,7 @@ def check_pair(magic: int, codec: Compression) -> None:
 
 
 def compress(codec: Compression, data: Buffer, magic: int = 2) -> bytes:
-    """Compress *data* as a batch in record format *magic* contains it."""
+    """Return *data* compressed, in the form that batches of record format *magic* contain."""
     check_pair(magic, codec)
     return _REGISTRY[codec].compress(data, magic)
 
@@ -146,8 +146,8 @@ def _gunzip(data: Buffer, magic: int, limit: int) -> bytes:
 def _gunzip_member(data: memoryview, step: int, limit: int) -> tuple[bytes, int]:
     """Return the content of the first gzip member of *data*, and the size of the member.
 
-    The decompressor gets *step* bytes, then twice as many, and so on: zlib copies all input after the end of
-    a member, and with many members it would otherwise copy the whole remainder each time.
+    The decompressor gets *step* bytes, then twice as many, and so on. It does not get all bytes at once,
+    because zlib copies all input that follows a member: with many members, these copies would take long.
     """
     stream = zlib.decompressobj(wbits=31)
     fed = min(step, len(data))
@@ -171,8 +171,8 @@ def _in_parts(
 ) -> bytes:
     """Call *more* until it returns nothing, and join the parts that it returns.
 
-    *more* is called with the input that is left. It returns a part of the output, and the input that is left
-    after that part.
+    *more* is called with the remaining input. It returns the next part of the output, and the input that then
+    remains.
     """
     parts: list[bytes] = []
     try:
@@ -195,8 +195,8 @@ _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 _XERIAL_BLOCK: Final = 32 << 10
 _SNAPPY_MAX_RATIO: Final = 64
-"""The largest number of bytes to which one byte of a snappy stream can expand: an element makes at most 64
-bytes."""
+"""An upper limit of the bytes to which one byte of a snappy block can expand. A snappy element that repeats
+earlier bytes makes at most 64 bytes."""
 
 
 def _snappy(data: Buffer, magic: int) -> bytes:
@@ -275,7 +275,7 @@ def _unlz4(data: Buffer, magic: int, limit: int) -> bytes:
 
     result = _in_parts("lz4", more, with_standard_checksum(data) if magic == 0 else data, limit)
     if not stream.eof or stream.unused_data:
-        raise _corrupt("lz4", "the compressed data is not exactly one frame")
+        raise _corrupt("lz4", "the compressed data is incomplete, or has bytes after its end")
     return result
 
 

@@ -128,8 +128,8 @@ class Columns(NamedTuple):
 
 
 def batch_end(view: memoryview, position: int) -> int:
-    """Return the position at which the batch or entry at *position* ends; 0 if *view* ends before that
-    position.
+    """Return the position after the batch or entry that begins at *position*; 0 if *view* does not contain
+    all of it.
 
     Raises CorruptRecordError if the bytes are neither a batch nor an entry.
     """

@@ -50,7 +50,7 @@ def _descriptor_end(data: bytearray) -> int:
 def xxh32(data: bytes) -> int:
     """Return the XXH32 checksum, with seed 0, of *data*, which must have fewer than 16 bytes.
 
-    The frame headers that Kafka reads are not longer.
+    No LZ4 frame that Kafka accepts has a longer header.
     """
     value = _PRIME_5 + len(data)
     whole = len(data) & ~3

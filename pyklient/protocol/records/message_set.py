@@ -53,8 +53,8 @@ def encode_entry(
     value: bytes | None,
     attributes: int = 0,
 ) -> bytes:
-    """Encode one entry of format *magic* (0 or 1). Format 0 has no timestamps, so *timestamp* is then
-    ignored."""
+    """Encode one record as an entry of format *magic* (0 or 1). Format 0 has no timestamps, so *timestamp* is
+    then ignored."""
     form = _AFTER_CRC[magic]
     parts = (
         form.pack(magic, attributes, timestamp) if magic else form.pack(magic, attributes),
@@ -76,8 +76,8 @@ def encode_set(
 ) -> bytes:
     """Encode *records*, which are (timestamp_ms, key, value), as a set of format *magic*.
 
-    If *compression* is given, the set is compressed and put into one wrapper. Raises UnsupportedCodecError
-    for zstd.
+    If *compression* is given, the set is compressed and becomes the value of a single entry. Raises
+    UnsupportedCodecError for zstd.
     """
     attributes = TIMESTAMP_TYPE_BIT if magic and timestamp_type == LOG_APPEND_TIME else 0
     first = offsets[0] if magic and compression and offsets else 0
@@ -95,15 +95,15 @@ def encode_set(
 
 
 def verify_entry(entry: Buffer) -> None:
-    """Raise CorruptRecordError if the checksum of *entry* does not match its bytes."""
+    """Raise CorruptRecordError if the checksum of *entry*, a message of format 0 or 1, does not match."""
     offset, _, crc, _ = LEAD.unpack_from(entry)
     if zlib.crc32(memoryview(entry)[ENTRY_CRC_FROM:]) != crc:
         raise CorruptRecordError(f"the checksum of the message at offset {offset} does not match its bytes")
 
 
 def entry_facts(entry: Buffer) -> tuple[int, int, int]:
-    """Return the offset, the attributes and the timestamp (-1 in format 0) of an entry, without reading its
-    other fields."""
+    """Return the offset, the attributes and the timestamp (-1 in format 0) of *entry*, a message of format 0
+    or 1, without reading its other fields."""
     offset, _, _, magic = LEAD.unpack_from(entry)
     timestamp = _TIMESTAMP.unpack_from(entry, LEAD_SIZE + 1)[0] if magic else NO_TIMESTAMP
     return offset, entry[LEAD_SIZE], timestamp

@@ -1,5 +1,4 @@
-"""Zigzag varints, which the records of format 2 consist of. They are written from a table, and read with
-checked limits.
+"""Encodes and decodes zigzag varints: the numbers in records of format 2.
 
 A signed number is *folded* (0, -1, 1, -2 → 0, 1, 2, 3), then divided into groups of seven bits, the lowest
 first. Loops over many records handle short varints themselves, and call these functions for long ones.
@@ -31,8 +30,8 @@ SHORT: Final = tuple(_encode(value << 1) for value in range(SHORT_END))
 def encode_signed(value: int) -> bytes:
     """Return *value* as a zigzag varint of at most 64 bits.
 
-    A value that needs more bits wraps around, as in Java. So the difference of two 64-bit numbers, added to
-    the base again, gives the right number.
+    A value that needs more bits wraps around, as in Java. A batch stores the differences to its base offset
+    and timestamp. Even if a difference wraps around, a reader that adds it to the base gets the right number.
     """
     if 0 <= value < SHORT_END:
         return SHORT[value]
@@ -41,14 +40,14 @@ def encode_signed(value: int) -> bytes:
 
 
 def unfold(folded: int) -> int:
-    """Return the signed number that zigzag encoding has turned into the unsigned number *folded*: 0, -1, 1,
-    -2 for 0, 1, 2, 3."""
+    """Return the signed number that zigzag encoding turns into the unsigned number *folded*. The numbers 0,
+    1, 2, 3 stand for 0, -1, 1, -2."""
     return folded >> 1 ^ -(folded & 1)
 
 
 def read_folded(data: bytes, position: int, bits: int = 32) -> tuple[int, int]:
-    """Return the varint at *position* as an unsigned number, from which ``unfold`` makes the signed number,
-    and the position after the varint.
+    """Return the varint at *position* as an unsigned number, and the position after the varint. ``unfold``
+    turns the unsigned number into the signed one.
 
     Raises CorruptRecordError if the varint is cut off or needs more than *bits* bits.
     """

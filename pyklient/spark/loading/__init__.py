@@ -1,1 +1,1 @@
-"""``pyklient.spark.load``, which loads topics into a Parquet data set."""
+"""``pyklient.spark.load``, which stores the records of topics in a Parquet data set."""

@@ -1,8 +1,8 @@
 """Checks that a load has the same cluster, topics and columns as the earlier loads in its directory.
 
-Readers read all loads of a directory together, and each load continues from the offsets of the load before. A
-load of another topic or cluster, or with other columns, would mix unrelated rows. Therefore it is an error
-unless the user allows the change.
+Readers read all loads of a directory together, and each load continues at the offsets of the load before. A
+load from another cluster, of other topics or with other columns would mix unrelated rows. Therefore such a
+load is an error unless the user allows the change.
 """
 
 from collections.abc import Collection, Mapping
@@ -22,7 +22,7 @@ _MAX_LISTED: Final = 5
 
 @dataclass(frozen=True)
 class AllowedChanges:
-    """Compares a load into the directory *uri* with *before*, the newest load there.
+    """Compares a new load into the directory *uri* with *before*, the manifest of the newest load there.
 
     *allowed* has the kinds of changes that the user allows.
     """
@@ -33,7 +33,7 @@ class AllowedChanges:
 
     def __post_init__(self) -> None:
         if isinstance(self.allowed, str):
-            raise TypeError(f"allow takes a list of changes, such as [{self.allowed!r}], not a text")
+            raise TypeError(f"allow takes a list of changes, such as [{self.allowed!r}], not a string")
         for each in self.allowed:
             if each not in _CHANGES:
                 raise ConfigurationError(
@@ -41,11 +41,11 @@ class AllowedChanges:
                 )
 
     def check_source(self, cluster_id: str | None, topics: Collection[str]) -> Manifest | None:
-        """Return the manifest of the last load, from which a load of *topics* continues. Return None if there
-        was no load. If the cluster has changed, the manifest has no offsets.
+        """Return the manifest from which a load of *topics* continues; None if there was no load before.
 
-        Unless the user allows it, raises ConfigurationError if the cluster has changed, or if no earlier load
-        has read any of *topics*.
+        Raises ConfigurationError if the cluster has changed, or if no earlier load has read any of *topics*,
+        unless the user allows this change. After a change of the cluster, the returned manifest has no
+        offsets.
         """
         before = self.before
         if before is None:
@@ -61,9 +61,9 @@ class AllowedChanges:
             before = replace(before, end={}, topic_ids={})
         if "topics" not in self.allowed and before.end and topics and not set(topics) & before.end.keys():
             raise ConfigurationError(
-                f"{self.uri} holds loads of {_list(before.end)}, but this load is of {_list(topics)}. Load "
-                f"into another directory. To add topics to this directory, load {min(before.end)} too, or "
-                "pass allow=['topics']"
+                f"{self.uri} has records of {_list(before.end)}, but this load reads only "
+                f"{_list(topics)}. Load into another directory. If these topics belong into this directory, "
+                "load one of its old topics together with them, or pass allow=['topics']"
             )
         return before
 

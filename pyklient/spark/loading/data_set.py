@@ -1,22 +1,24 @@
-"""A Parquet data set to which whole loads are added.
+"""A Parquet data set to which loads are added as a whole.
 
 ::
 
     path/
       load=000000000000/            a published load, which readers see
         topic=clicks/partition=0/part-….parquet
-        _offsets.json               its manifest: the offsets that it and the loads before it have read
-      _loading/                     staging directories of loads that run or have failed
+        _offsets.json               its manifest: the offsets up to which this and earlier loads have read
+      _loading/                     staging directories of loads that are running or have failed
         000000000001-<token>/
 
-Spark and similar readers ignore names that begin with an underscore. Each load is prepared under the
-next number. If several loads have the same number, only the first of them can be published.
+Spark and similar readers ignore names that begin with an underscore. The number of a new load is one higher
+than the number of the newest published load. If several loads run with the same number, only the first of
+them can be published. A load that replaces others leaves a gap in the numbers.
 """
 
 import json
 import logging
 import re
 import uuid
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Self
 
@@ -38,26 +40,27 @@ _VERSION: Final = 1
 
 @dataclass(frozen=True)
 class Manifest:
-    """The contents of ``_offsets.json``, a file beside the rows of a load, which says what was loaded."""
+    """The contents of ``_offsets.json``, a file in the directory of each load: the offsets, topics and
+    columns of the load."""
 
     load: int
     token: str
     rows: int
     partition_by: list[str]
     topic_ids: dict[str, str]
-    """The id of each topic in hexadecimal, if brokers have ids. A topic that was deleted and created again
-    has another id."""
+    """The topic id of each topic in hexadecimal; empty if the brokers have no topic ids. A topic that was
+    deleted and created again has another id."""
     start: OffsetsJson
-    """The offsets at which this load began, for the partitions that it has read."""
+    """The offsets at which this load began, for each partition that it has read."""
     end: OffsetsJson
     """The offsets at which the next load begins, for every partition that this load or an earlier load has
     read."""
     cluster_id: str | None = None
-    """The id of the cluster that the load has read. None if the brokers have no cluster id, or if an earlier
-    version of pyklient, which did not store the id, wrote this file."""
+    """The id of the cluster from which the records were loaded. None if the brokers have no cluster id, or if
+    the file was written by a pyklient version that did not store the id."""
     columns: dict[str, str] | None = None
-    """The type of each column, in Spark's notation. None if an earlier version of pyklient, which did not
-    store the types, wrote this file."""
+    """The type of each column, in Spark's notation. None if the file was written by a pyklient version that
+    did not store the types."""
     version: int = field(default=_VERSION)
 
     @property
@@ -71,12 +74,12 @@ class Manifest:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Parse *text*, the contents of a manifest's file. Raises ValueError, KeyError or TypeError if *text*
-        is something else."""
+        """Parse *text*, the contents of a manifest file. Raises ValueError, KeyError or TypeError if *text*
+        is not a valid manifest."""
         found: dict[str, Any] = json.loads(text)
         if found["version"] != _VERSION:
             raise ValueError(
-                f"the manifest has version {found['version']}, which only a later pyklient can read"
+                f"the manifest has version {found['version']}, which this version of pyklient cannot read"
             )
         return cls(**found)
 
@@ -119,24 +122,38 @@ class DataSet:
         Raises ConfigurationError if the directory has files that are not loads, or if the manifest cannot be
         read.
         """
+        visible = self._visible()
+        return self._manifest(max(visible)) if visible else None
+
+    def loads(self) -> list[Manifest]:
+        """Return the manifests of all published loads, the oldest first. Raises the same errors as
+        ``newest``."""
+        return [self._manifest(each) for each in sorted(self._visible())]
+
+    def check_replacing(self) -> None:
+        """Raise ConfigurationError if the file system cannot replace published loads in one step."""
+        self._files.check_replacing()
+
+    def _visible(self) -> list[str]:
         visible = [name for name in self._files.names() if name[0] not in "_."]
         others = [name for name in visible if not _LOAD.fullmatch(name)]
         if others:
             raise ConfigurationError(
-                f"{self.uri} contains {others[0]!r}, which no load has made: use a directory that contains "
-                "only loads"
+                f"{self.uri} contains {others[0]!r}, which is not a load: use a new directory, or one that "
+                "contains only loads"
             )
-        if not visible:
-            return None
-        text = self._files.read(f"{max(visible)}/{_MANIFEST}")
+        return visible
+
+    def _manifest(self, name: str) -> Manifest:
+        text = self._files.read(f"{name}/{_MANIFEST}")
         try:
             if text is None:
                 raise ValueError(f"the file {_MANIFEST} does not exist")
             return Manifest.from_json(text)
         except (ValueError, KeyError, TypeError) as error:
             raise ConfigurationError(
-                f"{self.uri}/{max(visible)}/{_MANIFEST} cannot be read ({error}), so the next load does not "
-                f"know where to begin. Restore the file. Or remove the directory {max(visible)}: the next "
+                f"{self.uri}/{name}/{_MANIFEST} cannot be read ({error}), so the next load does not "
+                f"know where to begin. Restore the file. Or remove the directory {name}: the next "
                 "load then loads its records again"
             ) from error
 
@@ -147,18 +164,26 @@ class DataSet:
             if self._files.make_locked(staging.name):
                 return staging
         raise KafkaError(
-            f"cannot create a directory in {self.uri}/{_LOADING}: other processes removed it 100 times"
+            f"cannot create a directory in {self.uri}/{_LOADING}: in each of 100 attempts, another process "
+            "removed the new directory at once"
         )
 
-    def publish(self, staging: Staging, manifest: Manifest) -> None:
-        """Make a load visible to readers together with its *manifest*, in one step.
+    def publish(
+        self,
+        staging: Staging,
+        manifest: Manifest,
+        replaced: Collection[int] = (),
+        present: Collection[int] = (),
+    ) -> None:
+        """Make a load visible to readers together with its *manifest*, in one step. If it replaces loads,
+        their rows disappear in the same step: *replaced* has their numbers, and *present* those of all loads.
 
         Raises LoadConflictError if another load with the same number was published first.
         """
         target = _published(staging.number)
         try:
             self._files.write(f"{staging.name}/{_MANIFEST}", manifest.to_json())
-            self._files.rename(staging.name, target)
+            self._appear(staging.name, target, replaced, present)
         except Exception as error:
             # The rename may have succeeded although its response was lost.
             if self._is_published(staging):
@@ -166,9 +191,18 @@ class DataSet:
             self.raise_conflict(staging, error)
             raise
 
+    def _appear(self, folder: str, target: str, replaced: Collection[int], present: Collection[int]) -> None:
+        """Rename *folder* to *target*. If loads are replaced, delete them in the same step."""
+        if not replaced:
+            self._files.rename(folder, target)
+            return
+        gone = {_published(each) for each in replaced}
+        kept = [each for each in self._files.names() if each not in gone and each != _LOADING]
+        self._files.replace(folder, target, kept, [_published(each) for each in present])
+
     def raise_conflict(self, staging: Staging, error: BaseException) -> None:
-        """Raise LoadConflictError if another load with the number of *staging* was published. *error* becomes
-        the cause of the LoadConflictError."""
+        """Raise LoadConflictError, with *error* as its cause, if another load with the number of *staging*
+        was published. Otherwise return."""
         if self._files.read(f"{_published(staging.number)}/{_MANIFEST}") is not None:
             raise LoadConflictError(
                 f"this load into {self.uri} is discarded, because another load was published first as "
@@ -184,9 +218,11 @@ class DataSet:
         """Delete the staging directories of failed loads. *newest* is the number of the newest published
         load.
 
-        A load has failed if another load with the same number was published, or if its process is known to
-        have ended. Other loads may still be running.
+        A load has failed if another load was published with its number or a higher one, or if its process is
+        known to have ended. The staging directories of other loads are kept, because these loads may still be
+        running.
         """
+        self._files.remove_replaced()
         for each in self._files.names(_LOADING):
             found = _STAGED.fullmatch(each)
             if found is None:

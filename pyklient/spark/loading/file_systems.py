@@ -1,8 +1,8 @@
 """The file systems on which a data set can be stored: local disks and HDFS.
 
-Both can rename a directory in one step, and only if the new name does not exist; this step makes a load
-visible. An object store cannot be used: it renames by copying file after file, and readers would see a part
-of a load.
+Both can rename a directory in one step, and fail if the new name exists. A load is published by such a
+rename. An object store is not supported: it renames a directory by copying one file after the other, so
+readers would see an incomplete load.
 """
 
 import contextlib
@@ -11,10 +11,16 @@ import fcntl
 import os
 import shutil
 import uuid
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pyklient.errors import ConfigurationError
+from pyklient.spark.loading.directory_versions import (
+    check_replacing,
+    remove_abandoned,
+    replace_version,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,13 +34,13 @@ _DELETED: Final = ".gone"
 
 
 class FileSystem(Protocol):
-    """Access to the directory of a data set. All names are relative to this directory, with ``/`` between
-    their parts."""
+    """Access to the files in the directory of a data set. All names are relative to this directory, with
+    ``/`` between their parts."""
 
     @property
     def root(self) -> str:
-        """The directory as a URI, in the form that Spark reads: not percent-encoded, because Spark would take
-        "%20" for a part of the name."""
+        """The URI of the directory, in the form that Spark reads: without percent-encoding, because Spark
+        would treat "%20" as a part of the name."""
 
     def names(self, folder: str = "") -> list[str]:
         """Return the names of the files and folders in *folder*; an empty list if the folder does not
@@ -47,11 +53,11 @@ class FileSystem(Protocol):
         """Create the file *name* with the contents *text*."""
 
     def make_locked(self, folder: str) -> bool:
-        """Create *folder* and lock it until this process ends. Return False if another process has already
-        removed it."""
+        """Create *folder* and lock it until this process ends. Return False if another process has removed it
+        again before it was locked."""
 
     def is_abandoned(self, folder: str) -> bool:
-        """Return True if the process that locked *folder* is known to have ended."""
+        """Return True if the process that created and locked *folder* is known to have ended."""
 
     def rename(self, folder: str, target: str) -> None:
         """Rename *folder*, which :meth:`make_locked` has created, to *target* in one step.
@@ -59,15 +65,25 @@ class FileSystem(Protocol):
         Raises FileExistsError if *target* exists.
         """
 
+    def check_replacing(self) -> None:
+        """Raise ConfigurationError if ``replace`` is not possible in this directory."""
+
+    def replace(self, folder: str, target: str, kept: Collection[str], expected: Collection[str]) -> None:
+        """Rename *folder* to *target* and delete all other entries of the directory except *kept*, in one
+        step. Raises FileExistsError if the visible entries before that are not those in *expected*."""
+
+    def remove_replaced(self) -> None:
+        """Delete what an interrupted ``replace`` has left."""
+
     def remove(self, folder: str) -> None:
         """Delete *folder* and its contents. Do nothing if it does not exist."""
 
 
 def open_file_system(spark: "SparkSession", path: str | os.PathLike[str]) -> FileSystem:
-    """Return the file system of *path*, which is interpreted as Spark does.
+    """Return the file system of *path*. A path without a scheme is on Spark's default file system.
 
-    Raises ConfigurationError for a file system that cannot rename a directory in one step, and over Spark
-    Connect, where the files of the server are out of reach.
+    Raises ConfigurationError if the file system cannot rename a directory in one step, or if *spark* is a
+    Spark Connect session, which cannot access the files of the server.
     """
     jvm = getattr(spark, "_jvm", None)
     if jvm is None:
@@ -153,25 +169,29 @@ class LocalFileSystem:
         return True
 
     def rename(self, folder: str, target: str) -> None:
-        if not self._is_locked(folder):
-            # Spark's tasks create missing directories again: such a directory is not complete.
-            raise FileNotFoundError(
-                errno.ENOENT,
-                "another process has removed the directory of the load",
-                str(self._root / folder),
-            )
-        _flush(self._root / folder)
+        self._check_and_flush(folder)
         try:
             # This fails if the target is not empty, and a published load never is.
             os.rename(self._root / folder, self._root / target)
         except OSError as error:
             if error.errno in _TARGET_EXISTS:
                 raise FileExistsError(
-                    errno.EEXIST, "another load is published in the directory", str(self._root / target)
+                    errno.EEXIST, "another load was published in this directory", str(self._root / target)
                 ) from error
             raise
         self._unlock(folder)
         _flush_directory(self._root)
+
+    def check_replacing(self) -> None:
+        check_replacing(self._root)
+
+    def replace(self, folder: str, target: str, kept: Collection[str], expected: Collection[str]) -> None:
+        self._check_and_flush(folder)
+        replace_version(self._root, self._root / folder, target, kept, expected)
+        self._unlock(folder)
+
+    def remove_replaced(self) -> None:
+        remove_abandoned(self._root)
 
     def remove(self, folder: str) -> None:
         path = self._root / folder
@@ -184,6 +204,16 @@ class LocalFileSystem:
                 os.rename(path, gone)
         shutil.rmtree(gone, ignore_errors=True)
         self._unlock(folder)
+
+    def _check_and_flush(self, folder: str) -> None:
+        if not self._is_locked(folder):
+            # Spark's tasks create missing directories again: such a directory is not complete.
+            raise FileNotFoundError(
+                errno.ENOENT,
+                "the load cannot be published: another process has removed its directory",
+                str(self._root / folder),
+            )
+        _flush(self._root / folder)
 
     def _is_locked(self, folder: str) -> bool:
         handle = self._locks.get(folder)
@@ -199,7 +229,7 @@ class LocalFileSystem:
 
 
 class HadoopFileSystem:
-    """A directory on HDFS, accessed with Hadoop's client in the driver's JVM."""
+    """A directory on HDFS. It is accessed through Hadoop's client in the JVM of Spark's driver."""
 
     def __init__(self, jvm: Any, gateway: Any, system: Any, root: Any) -> None:
         self._jvm, self._gateway, self._system, self._root = jvm, gateway, system, root
@@ -250,9 +280,21 @@ class HadoopFileSystem:
         except Exception as error:
             if self._system.exists(self._path(target)):
                 raise FileExistsError(
-                    errno.EEXIST, "another load is published in the directory", f"{self.root}/{target}"
+                    errno.EEXIST, "another load was published in this directory", f"{self.root}/{target}"
                 ) from error
             raise
+
+    def check_replacing(self) -> None:
+        raise ConfigurationError(
+            f"the loads in {self.root} cannot be replaced in one step, because HDFS cannot exchange two "
+            "directories. Load into a new directory instead, with 'start' set to the beginning of its records"
+        )
+
+    def replace(self, folder: str, target: str, kept: Collection[str], expected: Collection[str]) -> None:
+        self.check_replacing()
+
+    def remove_replaced(self) -> None:
+        return
 
     def remove(self, folder: str) -> None:
         self._system.delete(self._path(folder), True)
@@ -262,9 +304,9 @@ class HadoopFileSystem:
 
 
 def _flush(folder: Path) -> None:
-    """Write everything in *folder* to the disk.
+    """Write all files and directories in *folder* to the disk.
 
-    Otherwise the new name of a directory might survive a power failure, but not the contents of its files.
+    Otherwise a power failure after the rename could leave a published load without the contents of its files.
     """
     for path, _, files in os.walk(folder):
         for name in files:

@@ -1,4 +1,4 @@
-"""Loads the new records of topics into a Parquet data set: rows and offsets are published in one step."""
+"""Loads the new records of topics into a Parquet data set. Rows and offsets are published in one step."""
 
 import inspect
 import json
@@ -13,12 +13,14 @@ from pyklient import argument_checks
 from pyklient.config.dotted_names import unknown_properties
 from pyklient.config.keyword_types import ReadOptions
 from pyklient.config.unknown_options import did_you_mean
+from pyklient.counted import counted
 from pyklient.errors import ConfigurationError
 from pyklient.spark.loading.allowed_changes import AllowedChanges, Change
 from pyklient.spark.loading.data_set import DataSet, Manifest
 from pyklient.spark.loading.file_systems import open_file_system
 from pyklient.spark.loading.load_plan import LoadPlan, plan_load
 from pyklient.spark.loading.load_progress import LoadProgress, reported_jobs
+from pyklient.spark.loading.rewind import Rewind, RewindTo, check_rewind, find_rewind
 from pyklient.spark.offsets_json import EARLIEST, to_json
 from pyklient.spark.option_names import LOAD_NAMES, rename_options
 from pyklient.spark.source.offset_lookup import OffsetLookup
@@ -39,7 +41,8 @@ _COMMITTER: Final = {
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
 _GLOB: Final = re.compile(r"[\\*?{}\[\]]")
-"""Matches the characters that Spark regards as wildcards when it reads a path, but not when it writes one."""
+"""Matches the characters that are wildcards in a path that Spark reads. In a path that Spark writes, they
+have no special meaning."""
 _FLAGS: Final = {re.ASCII: "a", re.IGNORECASE: "i", re.MULTILINE: "m", re.DOTALL: "s", re.VERBOSE: "x"}
 
 Topics: TypeAlias = str | Sequence[str] | re.Pattern[str]
@@ -49,16 +52,18 @@ Transform: TypeAlias = "Callable[[DataFrame], DataFrame] | None"
 
 @dataclass(frozen=True)
 class LoadResult:
-    """The result of a load. If there were no new records, ``path`` and ``number`` are None."""
+    """The result of a load. ``path`` and ``number`` are None if there were no new records."""
 
     rows: int
-    """The number of rows stored: one for each record, unless *transform* returned more or fewer rows."""
+    """The number of stored rows: one for each record, unless *transform* has returned more or fewer rows."""
     offsets: Mapping[TopicPartition, OffsetRange]
-    """The offsets that the load has read, as a range for each partition."""
+    """The range of offsets that the load has read from each partition."""
     path: str | None
-    """The directory of the load as a URI, in the form that Spark reads: not percent-encoded."""
+    """The URI of the load's directory, in the form that Spark reads: without percent-encoding."""
     number: int | None
-    """The number of the load, which its rows have in the column ``load``."""
+    """The number of the load. The rows of the load have this number in the column ``load``."""
+    replaced: tuple[int, ...] = ()
+    """The numbers of the loads that this load has replaced, because of *rewind_to*."""
 
 
 def load(
@@ -70,6 +75,7 @@ def load(
     transform: Transform = None,
     partition_by: Sequence[str] | None = None,
     start: Start = None,
+    rewind_to: RewindTo | None = None,
     max_records: int | None = None,
     include_headers: bool = False,
     fail_on_data_loss: bool = True,
@@ -82,58 +88,81 @@ def load(
 
     ::
 
-        load(spark, "localhost:9092", "clicks", "/data/clicks")     # all records, the first time
-        load(spark, "localhost:9092", "clicks", "/data/clicks")     # the records that are new since
+        load(spark, "localhost:9092", "clicks", "/data/clicks")  # again: only the new records
         spark.read.parquet("/data/clicks")
 
-    Each record is stored exactly once, even if loads are interrupted: rows and offsets are published
-    together, in one step. If several loads run at the same time, one is published and the others raise
-    LoadConflictError. If there are no new records, nothing is published.
+    Each record is stored exactly once, even if a load is interrupted, because rows and offsets are published
+    in one step. If there are no new records, nothing is published.
 
-    The rows are those of ``format("pyklient")``, or those that *transform* returns. A column ``load`` with
-    the number of the load is added. The columns of *partition_by* determine the directories; by default these
-    are topic and partition if the rows have them. Topics that have not been loaded yet begin at *start*: a
-    time with a time zone, or an offset for each partition; by default they begin at their earliest record.
-    About *max_records* are read at most. They are divided among the partitions in proportion to what each has
-    to read; each gets at least one. *include_headers*, *fail_on_data_loss* and *min_partitions* are options
-    of the source; *options* are those of ``pyklient.read``. A load must have the cluster and columns of the
-    loads before it in the directory, and at least one of their topics, unless *allow* has "cluster",
-    "columns" or "topics". *watch* is called with the LoadProgress several times a second, from another
-    thread. A relative *path* begins at the working directory of the JVM.
+    The rows are those of ``format("pyklient")``, or those that *transform* returns, with a column ``load``
+    that has the number of the load. The columns *partition_by* determine the directories; by default these
+    are ``topic`` and ``partition`` if the rows have them. A relative *path* begins at the working directory
+    of the JVM. A topic that was not loaded before is read from *start*: a time with a time zone, or an offset
+    for each partition; by default from its first record. *max_records* limits the load to about this number
+    of records, divided among the partitions in proportion to what each has to read; each gets at least one.
+    *include_headers*, *fail_on_data_loss* and *min_partitions* are options of the source, and *options* are
+    those of ``pyklient.read``. The load must have the same cluster and columns as earlier loads in the
+    directory, and at least one of their topics, unless *allow* has "cluster", "columns" or "topics".
+    *rewind_to* loads records again, from a time or from an offset in some partitions on: this load replaces
+    the first load with such a record and all later ones, in one step, and begins where they began. *watch* is
+    called with a LoadProgress several times a second, from another thread.
 
     Raises LoadConflictError if another load was published first; DataLossError if records were deleted before
     they were loaded, unless *fail_on_data_loss* is false; ConfigurationError for wrong options, for a path
     that cannot be used, and over Spark Connect; KafkaError for errors of the brokers; and Spark's own errors.
-    After an error, nothing of this load is visible.
+    After an error, nothing of this load is visible, and no load is replaced.
     """
+    fail_on_data_loss = fail_on_data_loss or rewind_to is not None  # the rows that exist must not be lost
     reading = _source_options(bootstrap_servers, options, include_headers, fail_on_data_loss, min_partitions)
     with rename_options(LOAD_NAMES):
         source = SourceOptions.parse(reading | _topic_options(topics) | _start_options(start))
     data = DataSet(open_file_system(spark, path))
-    before = data.newest()
-    changes = AllowedChanges(data.uri, before, allow)
-    data.remove_failed(None if before is None else before.load)
-    plan = _plan(source, changes, max_records)
+    changes, loads = _earlier_loads(data, allow, rewinds=rewind_to is not None)
+    plan, rewind = _plan(source, changes, max_records, loads, rewind_to)
     if not plan.ranges:
         return LoadResult(0, {}, None, None)
-    rows = spark.read.format("pyklient").options(**reading, **_range_options(plan.ranges)).load()
-    rows = rows if transform is None else transform(rows)
-    by = _partition_columns(rows, partition_by, before)
+    read = spark.read.format("pyklient").options(**reading, **_range_options(plan.ranges)).load()
+    rows = read if transform is None else transform(read)
+    by = _partition_columns(rows, partition_by, changes.before)
     changes.check_columns(_types(rows))
-    return _publish(spark, data, before, plan, rows, by, watch)
+    return _publish(spark, data, changes.before, plan, rewind, rows, by, watch)
 
 
-def _plan(source: SourceOptions, changes: AllowedChanges, max_records: int | None) -> LoadPlan:
-    """Return the offsets to read. Raises ConfigurationError if something has changed that *changes* does not
-    allow."""
+def _earlier_loads(
+    data: DataSet, allow: Collection[Change], *, rewinds: bool
+) -> tuple[AllowedChanges, list[Manifest]]:
+    """Return what a load may change, and the loads that it may replace, which are none unless it *rewinds*.
+    Delete the remains of failed loads."""
+    loads = data.loads() if rewinds else []
+    if loads:
+        data.check_replacing()
+    before = loads[-1] if loads else data.newest()
+    changes = AllowedChanges(data.uri, before, allow)
+    data.remove_failed(None if before is None else before.load)
+    return changes, loads
+
+
+def _plan(
+    source: SourceOptions,
+    changes: AllowedChanges,
+    max_records: int | None,
+    loads: Sequence[Manifest],
+    rewind_to: RewindTo | None,
+) -> tuple[LoadPlan, Rewind | None]:
+    """Return the plan of the load, which has the offsets to read, and which *loads* it replaces. Raises
+    ConfigurationError if the cluster or the topics have changed and *changes* does not allow that."""
     if max_records is not None and max_records < 1:
         raise ConfigurationError(
-            f"max_records={max_records} is not possible: pass a number of 1 or more, or None for no limit"
+            f"max_records must be a number of 1 or more, or None for no limit, not {max_records}"
         )
+    rewind_to = None if rewind_to is None else check_rewind(rewind_to, max_records)
     with rename_options(LOAD_NAMES), OffsetLookup(source.config) as lookup:
         partitions = lookup.partitions(source.subscription)
         continued = changes.check_source(lookup.cluster_id, {each.topic for each in partitions})
-        return plan_load(lookup, source, partitions, continued, max_records)
+        rewind = None if not loads or rewind_to is None else find_rewind(lookup, loads, partitions, rewind_to)
+        if rewind is not None:
+            continued = rewind.before
+        return plan_load(lookup, source, partitions, continued, max_records), rewind
 
 
 def _publish(
@@ -141,11 +170,12 @@ def _publish(
     data: DataSet,
     before: Manifest | None,
     plan: LoadPlan,
+    rewind: Rewind | None,
     rows: "DataFrame",
     by: list[str],
     watch: Callable[[LoadProgress], None] | None,
 ) -> LoadResult:
-    """Write *rows* to a staging directory, and publish it as the load after *before*."""
+    """Write *rows* to a staging directory, and publish this directory as the next load after *before*."""
     staging = data.stage(0 if before is None else before.load + 1)
     try:
         with reported_jobs(spark, f"load {staging.token}", plan.ranges, watch):
@@ -163,6 +193,8 @@ def _publish(
                 cluster_id=plan.cluster_id,
                 columns=_types(rows),
             ),
+            () if rewind is None else rewind.replaced,
+            () if rewind is None else rewind.present,
         )
     except BaseException as error:
         data.discard(staging)
@@ -170,7 +202,8 @@ def _publish(
             data.raise_conflict(staging, error)
         raise
     data.remove_failed(staging.number)
-    return LoadResult(count, plan.ranges, data.uri_of(staging.number), staging.number)
+    replaced = () if rewind is None else rewind.replaced
+    return LoadResult(count, plan.ranges, data.uri_of(staging.number), staging.number, replaced)
 
 
 def _types(rows: "DataFrame") -> dict[str, str]:
@@ -184,7 +217,7 @@ def _source_options(
     fail_on_data_loss: bool,
     min_partitions: int | None,
 ) -> dict[str, str]:
-    """Return the options of the source, except those for topics and offsets."""
+    """Return the options of ``format("pyklient")`` for a load, except those for topics and offsets."""
     servers = bootstrap_servers if isinstance(bootstrap_servers, str) else ",".join(bootstrap_servers)
     found = {"kafka.bootstrap.servers": servers}
     for name, value in options.items():
@@ -216,7 +249,7 @@ def _topic_options(topics: Topics) -> dict[str, str]:
 def _pattern_text(pattern: re.Pattern[str]) -> str:
     """Return the text of the regular expression *pattern*, including its flags."""
     if not isinstance(pattern.pattern, str):
-        raise TypeError(f"topics takes a pattern for text, not for bytes: {pattern!r}")
+        raise TypeError(f"topics takes a pattern of str, not of bytes: {pattern!r}")
     flags = "".join(letter for flag, letter in _FLAGS.items() if pattern.flags & flag)
     return f"(?{flags}){pattern.pattern}" if flags else pattern.pattern
 
@@ -239,13 +272,13 @@ def _start_options(start: Start) -> dict[str, str]:
     for each, at in start.items():
         if type(at) is not int or at < EARLIEST:
             raise ConfigurationError(
-                f"start has {at!r} for {each}, which is not an offset (-2 is earliest, -1 is latest)"
+                f"start has {at!r} for partition {each}: pass an offset, or -2 for earliest, or -1 for latest"
             )
     return {"startingOffsets": json.dumps(to_json(start))}
 
 
 def _range_options(ranges: Mapping[TopicPartition, OffsetRange]) -> dict[str, str]:
-    """Return the options with which a query reads *ranges*."""
+    """Return the options of ``format("pyklient")`` for a query that reads *ranges*."""
     bounds = {
         "startingOffsets": {each: wanted.start for each, wanted in ranges.items()},
         "endingOffsets": {each: wanted.end for each, wanted in ranges.items()},
@@ -257,8 +290,8 @@ def _range_options(ranges: Mapping[TopicPartition, OffsetRange]) -> dict[str, st
 
 
 def _partition_columns(rows: "DataFrame", wanted: Sequence[str] | None, before: Manifest | None) -> list[str]:
-    """Return the columns that determine the directories. Raises ConfigurationError if earlier loads used
-    other columns."""
+    """Return the columns that determine the directories of the load: *wanted*, or the default. Raises
+    ConfigurationError if earlier loads used other columns."""
     if not hasattr(rows, "columns"):
         raise TypeError(f"transform must return the DataFrame to store, not {rows!r}")
     columns = {name.lower() for name in rows.columns}
@@ -267,7 +300,7 @@ def _partition_columns(rows: "DataFrame", wanted: Sequence[str] | None, before: 
             "a column is called 'load', but load() adds a column of that name: rename it in transform"
         )
     if isinstance(wanted, str):
-        raise TypeError(f"partition_by takes a list of columns, such as [{wanted!r}], not a text")
+        raise TypeError(f"partition_by takes a list of columns, such as [{wanted!r}], not a string")
     usual = [str(each) for each in _DEFAULT_PARTITION_BY if each in columns]
     by = usual if wanted is None else list(wanted)
     if missing := [each for each in by if each.lower() not in columns]:
@@ -289,13 +322,14 @@ def _write(spark: "SparkSession", rows: "DataFrame", by: Sequence[str], uri: str
     from pyspark.sql import Observation, functions
 
     written = Observation()
-    counted = rows.observe(written, functions.count(functions.lit(1)).alias("rows"))
-    counted.write.mode("append").options(**_COMMITTER).partitionBy(*by).parquet(uri)
+    observed = rows.observe(written, functions.count(functions.lit(1)).alias("rows"))
+    observed.write.mode("append").options(**_COMMITTER).partitionBy(*by).parquet(uri)
     stored = spark.read.schema(rows.schema).parquet(_GLOB.sub(r"\\\g<0>", uri)).count()
     if stored != written.get["rows"]:
         # Some executors wrote to a disk of their own, where the driver and readers cannot see the files.
         raise ConfigurationError(
-            f"{written.get['rows']} rows were written, but {stored} rows are in {uri}: the driver and all "
+            f"{counted(written.get['rows'], 'row was', 'rows were')} written, but "
+            f"{counted(stored, 'row is', 'rows are')} in {uri}: the driver and all "
             "executors must see the same files. Use a disk that is mounted on all machines, or HDFS"
         )
     return stored

@@ -18,7 +18,7 @@ class LoadPlan:
     """The offsets that one load reads, and the offsets at which the next load begins."""
 
     ranges: Mapping[TopicPartition, OffsetRange]
-    """The range of offsets to read, for each partition that has something to read."""
+    """The range of offsets to read, for each partition that has new records."""
     end: Mapping[TopicPartition, int]
     """The offsets at which the next load begins, for every partition that this load or an earlier load has
     read."""
@@ -33,8 +33,8 @@ def plan_load(
     before: Manifest | None,
     max_records: int | None,
 ) -> LoadPlan:
-    """Plan a load of *partitions*. It begins where the load *before* has ended, or for new topics at the
-    start that *options* give.
+    """Return the offsets that a load of *partitions* reads. Each partition begins at the end of the load
+    *before*; new topics begin at the start that *options* give.
 
     The load ends at the end of the topics, or after about *max_records*. If records were deleted before they
     were loaded, raises DataLossError, or logs a warning if the option ``failOnDataLoss`` is false.
@@ -89,9 +89,11 @@ def _starts(
     known: Mapping[TopicPartition, int],
     fresh: Collection[str],
 ) -> dict[TopicPartition, int]:
-    """Return the offset at which each of *partitions* begins: the *known* offset, or its earliest offset.
+    """Return the offset at which the load begins in each of *partitions*.
 
-    Partitions of *fresh* topics, which no load has read, begin at the start that *options* give.
+    A partition that was loaded before continues at its *known* offset. A partition of a *fresh* topic, which
+    no load has read, begins at the start that *options* give. A partition that was added to a known topic
+    begins at its earliest offset.
     """
     bound = options.start
     new = [each for each in partitions if each.topic in fresh]
@@ -108,10 +110,12 @@ def _starts(
 def _available(
     wanted: OffsetRange, log: LogEnds, latest: int, *, same_topic: bool
 ) -> tuple[OffsetRange, str | None]:
-    """Return the part of *wanted* that the partition still has, and a text that describes the missing part.
+    """Return the part of *wanted* that the partition still has, and a description of the missing part (None
+    if nothing is missing).
 
-    *same_topic* is true if the topic is known to be the topic that the last load has read, and not a new
-    topic of the same name. No record is then loaded a second time.
+    If *wanted* begins after the end of the log, records of the log were lost, or the topic was deleted and
+    created again. *same_topic* is true if the topic id shows that the topic was not created again. The load
+    then reads nothing. Otherwise it reads the new topic from its first offset.
     """
     kept, problem = available(wanted, log)
     if wanted.start <= log.next:

@@ -1,4 +1,4 @@
-"""The progress of a load, as Spark's tasks report it."""
+"""The progress of a load, from the status of its tasks in Spark."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -21,16 +21,17 @@ _JOB_PROPERTIES: Final = ("spark.jobGroup.id", "spark.job.description", "spark.j
 
 @dataclass(frozen=True)
 class LoadProgress:
-    """The size of a load, and how much of it is done."""
+    """The size of a load, and how many of its tasks are done."""
 
     records: int
-    """The number of offsets that the load reads in total, including gaps."""
+    """The number of offsets that the load reads in total. There may be fewer records, because not every
+    offset has one."""
     partitions: int
     """The number of partitions that the load reads."""
     tasks: int
-    """The number of tasks in the stages that Spark has begun."""
+    """The number of tasks in all stages that Spark has begun for the load."""
     done: int
-    """The number of tasks that have ended."""
+    """The number of the load's tasks that have ended."""
 
 
 @contextmanager
@@ -40,10 +41,10 @@ def reported_jobs(
     ranges: Mapping[TopicPartition, OffsetRange],
     watch: Callable[[LoadProgress], None] | None,
 ) -> Iterator[None]:
-    """Run the ``with`` block with Spark's job group set to *group*, and call *watch* with the progress of its
-    jobs.
+    """Run the Spark jobs of the ``with`` block in the job group *group*, and call *watch* with their
+    progress.
 
-    If the block raises an exception, the jobs that still run are cancelled.
+    If the block raises an exception, the jobs that are still running are cancelled.
     """
     context = spark.sparkContext
     before: dict[str, Any] = {name: context.getLocalProperty(name) for name in _JOB_PROPERTIES}
@@ -63,8 +64,8 @@ def reported_jobs(
 
 
 class _ProgressReporter:
-    """A thread that asks Spark for the progress of a job group and calls *watch* with it, until it is
-    stopped."""
+    """A thread that calls *watch* with the progress of a Spark job group at regular intervals, until
+    ``stop``."""
 
     def __init__(
         self,
@@ -81,7 +82,7 @@ class _ProgressReporter:
         self._thread.start()
 
     def stop(self) -> None:
-        """Report the progress a last time, and end the thread."""
+        """Call *watch* with the progress one last time, and end the thread."""
         self._ended.set()
         self._thread.join()
 

@@ -1,4 +1,4 @@
-"""Sends the rows of Arrow record batches, each as one record, without Python objects for the values."""
+"""Sends each row of Arrow record batches as one record, without creating Python objects for the values."""
 
 import importlib
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,8 @@ pyarrow: Any = importlib.import_module("pyarrow")
 compute: Any = importlib.import_module("pyarrow.compute")
 
 COLUMNS: Final = ("value", "key", "partition", "headers", "timestamp")
-"""The columns of a record besides its topic. Other columns are ignored, as in Spark's own sink."""
+"""The columns that are used for a record, besides the topic. Other columns are ignored, as in Spark's own
+sink."""
 
 _HEADERS: Final = pyarrow.list_(pyarrow.struct([("key", pyarrow.string()), ("value", pyarrow.binary())]))
 
@@ -27,11 +28,12 @@ def send_batches(
     origin: TaskOrigin | None,
     columns: Iterable[str] = COLUMNS,
 ) -> int:
-    """Send a record for each row. Return the number of records, which are not confirmed yet.
+    """Send a record for each row of *batches*, which are pyarrow RecordBatches. Return the number of records;
+    the caller must wait for their deliveries.
 
-    *batches* are RecordBatches of pyarrow. Only their columns named in *columns* are used. If *origin* is
-    given, headers that identify its row are added to each record. Raises DeliveryError as soon as a delivery
-    is known to have failed, and ConfigurationError or TypeError for a batch that cannot be sent.
+    Only the columns named in *columns* are used. If *origin* is given, each record gets headers that identify
+    its row. Raises DeliveryError as soon as a failed delivery is noticed, and ConfigurationError or TypeError
+    for a batch that cannot be sent.
     """
     wanted = frozenset(columns)
     unconfirmed = UnconfirmedDeliveries()
@@ -45,7 +47,8 @@ def send_batches(
 
 
 def count_batch(partition: int, records: int) -> Any:
-    """Return a batch with one row, which says how many *records* one of Spark's partitions has sent."""
+    """Return an Arrow record batch with one row: the number of a Spark partition, and the number of records
+    that were sent from this partition."""
     columns = {"partition": (partition, pyarrow.int32()), "records": (records, pyarrow.int64())}
     return pyarrow.record_batch(
         {name: pyarrow.array([value], kind) for name, (value, kind) in columns.items()}
@@ -61,7 +64,8 @@ def _by_topic(batch: Any, topic: str | None) -> Iterator[tuple[str, Any]]:
     column = batch.column("topic")
     if column.null_count:
         raise ConfigurationError(
-            "column `topic` is null in some rows: filter these rows, or set `topic`, which holds for all rows"
+            "column `topic` is null in some rows: remove these rows, or set the option `topic` to send all "
+            "rows to one topic"
         )
     names = column.unique().to_pylist()
     for name in names:
@@ -69,7 +73,7 @@ def _by_topic(batch: Any, topic: str | None) -> Iterator[tuple[str, Any]]:
 
 
 def _with_headers(batch: Any, origin: TaskOrigin | None, first: int) -> Any:
-    """Return *batch* with the headers that identify its rows added after the rows' own headers.
+    """Return *batch* with the headers that identify its rows. The headers that a row already has come first.
 
     *first* is the number of the first row within the task.
     """

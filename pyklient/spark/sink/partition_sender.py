@@ -1,4 +1,5 @@
-"""PartitionSender, a function for Spark's foreachPartition, foreachBatch and mapInArrow."""
+"""``PartitionSender``, which users pass to Spark's foreachPartition, foreachBatch or mapInArrow to send rows
+to Kafka."""
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,7 +30,7 @@ _NOT_FOR_WORKERS: Final = {
 
 
 class PartitionSender:
-    """Sends the rows of one of Spark's partitions to Kafka, and returns when every record is confirmed.
+    """Sends the rows of one of Spark's partitions to Kafka, and returns when all records are confirmed.
 
     ::
 
@@ -38,8 +39,9 @@ class PartitionSender:
         df.mapInArrow(sender, PartitionSender.schema).collect()  # record batches: several times as fast
         df.writeStream.foreachBatch(sender).start()              # a stream
 
-    The sender holds configuration only, so Spark can send it to its workers. There, each Python process keeps
-    one Producer for it from one task to the next. *options* are those of ``ProducerConfig``.
+    The sender has no connections, so Spark can send it to its workers. There, each Python process creates a
+    Producer for it, and keeps the Producer from one task to the next. *options* are those of
+    ``ProducerConfig``.
 
     The columns of a row are found by name, as in Spark's own sink: ``value`` (STRING or BINARY), and
     optionally ``key`` (of the same types), ``topic`` (unless *topic* is given), ``partition``, ``headers``
@@ -47,18 +49,18 @@ class PartitionSender:
     also have pairs (key, value), mappings, or plain values. ``to_record(row)`` converts other rows to one of
     these, preferably to a ``Record``; it cannot be used with mapInArrow.
 
-    Records are delivered at least once: a task whose records are not all confirmed raises DeliveryError, and
-    Spark runs it again, so that records are sent twice. With *deduplication_headers*, each record has headers
-    that identify its row (``pyklient.spark.deduplication``), so that a consumer can recognize duplicates. One
-    of these headers has the name of the query or job: *query*, or by default the id of the streaming query,
-    or a random name for a job that is no stream.
+    Records are delivered at least once: if a record of a task is not confirmed, the task raises
+    DeliveryError, and Spark runs the task again, which sends all its records again. With
+    *deduplication_headers*, each record has headers that identify its row (``pyklient.spark.deduplication``),
+    so that a consumer can recognize duplicates. One of these headers names the query or job: it is *query*,
+    or by default the id of the streaming query, or a random name in a job that is not a stream.
 
     Raises ConfigurationError for options that are unknown, wrong, or cannot be used in a worker.
     """
 
     schema: Final = "partition int, records bigint"
-    """The schema of the result of mapInArrow: the number of records sent, for each of Spark's partitions that
-    has rows."""
+    """The schema of the result of mapInArrow: for each of Spark's partitions that has rows, the number of
+    records that were sent from it."""
 
     def __init__(
         self,
@@ -96,8 +98,8 @@ class PartitionSender:
     def __call__(self, rows: "DataFrame", batch_id: int) -> None: ...
 
     def __call__(self, rows: Any, batch_id: int | None = None) -> Any:
-        """Send *rows*, which are the rows or record batches of one of Spark's partitions. With *batch_id*,
-        they are a micro-batch.
+        """Send *rows*, which are the rows or record batches of one of Spark's partitions. If *batch_id* is
+        given, *rows* is the DataFrame of a micro-batch.
 
         Returns batches of :attr:`schema` for record batches, and None for rows. Raises DeliveryError if a
         record is not delivered, BufferFullError if ``buffer_memory`` stays full for ``max_block_ms``, and

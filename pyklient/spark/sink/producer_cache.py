@@ -1,8 +1,8 @@
 """A cache of producers, which stay open from one task to the next in a Python worker.
 
 Spark runs one task after another in the same Python worker, and pickles the functions of each task anew. Only
-the globals of an importable module survive from task to task. In this module, these are the producers that no
-task is using.
+the global variables of a module survive from task to task. Therefore the producers that no task is using are
+stored in a global variable of this module.
 """
 
 import atexit
@@ -23,8 +23,8 @@ __all__ = ["UnconfirmedDeliveries", "borrowed_producer", "close_idle", "idle_cou
 log = logging.getLogger("pyklient.spark")
 
 MAX_IDLE: Final = 4
-"""The number of idle producers that are kept. If there are more, the producer that was unused for the longest
-time is closed. A worker process runs one task at a time, and a job has few configurations."""
+"""The number of unused producers that stay open. If there are more, the one that was unused for the longest
+time is closed. A few suffice: a worker process runs one task at a time, and a job has few configurations."""
 
 _CLOSE_TIMEOUT: Final = 5.0
 
@@ -33,12 +33,12 @@ _idle: dict[Hashable, Producer] = {}
 
 @contextmanager
 def borrowed_producer(options: Mapping[str, Any], token: Hashable = None) -> Iterator[Producer]:
-    """Lend a Producer with *options* to the ``with`` block, and flush it at the end.
+    """Lend a Producer with *options* to the ``with`` block, and flush it at the end of the block.
 
-    Raises DeliveryError if some records could not be delivered. If the block or the flush raises an error,
-    the producer is closed at once, without sending its remaining records. Otherwise the producer is kept for
-    the next caller with the same *options*. *token* identifies options that cannot be compared, such as
-    functions, which are different objects each time they are unpickled.
+    Raises DeliveryError if records could not be delivered. If the block or the flush raises an error, the
+    producer is closed at once, without sending its remaining records. Otherwise it stays open for the next
+    caller with the same *options*. *token* is compared in place of options such as functions, which
+    cannot be compared because unpickling creates a new object each time.
     """
     key = _key(options, token)
     # Each of these calls is atomic: threads that borrow and return producers need no lock.
@@ -56,10 +56,11 @@ def borrowed_producer(options: Mapping[str, Any], token: Hashable = None) -> Ite
 
 
 class UnconfirmedDeliveries:
-    """The deliveries of a task in the order in which they were sent, which let the task fail early.
+    """The deliveries of a task in the order in which they were sent. They let a task fail soon after one of
+    its deliveries has failed, before it has sent all its records.
 
-    The task fails soon after one of its deliveries has failed, and not only when it has sent all its records.
-    If only the last of many deliveries is added, ``borrowed_producer`` raises the errors of the others.
+    If records are sent in groups, it is enough to add the last delivery of each group: ``borrowed_producer``
+    raises the errors of the other deliveries at the end of the task.
     """
 
     def __init__(self) -> None:
@@ -77,12 +78,12 @@ class UnconfirmedDeliveries:
 
 
 def idle_count() -> int:
-    """Return the number of producers that are kept although no task is using them."""
+    """Return the number of open producers that no task is using."""
     return len(_idle)
 
 
 def close_idle() -> None:
-    """Close the producers that no task is using. A later task makes a new producer."""
+    """Close the producers that no task is using. A later task creates a new producer."""
     while _idle:
         _close_one()
 

@@ -1,4 +1,4 @@
-"""Sends Spark's rows, each as one record, a thousand rows at a time."""
+"""Sends each of Spark's rows as one record. A thousand rows are converted at a time."""
 
 import gc
 from collections import deque
@@ -23,21 +23,22 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _NONE: Final = type(None)
 _COLLECTION_THRESHOLD: Final = 50_000
-"""The number of objects that may be allocated between two garbage collections, instead of Python's 700. That
-many rows take some megabytes."""
+"""The number of allocated objects that starts a garbage collection, instead of Python's default of 700.
+This many rows need only a few megabytes."""
 
 _senders: list[None] = []
-"""A list with one item for each block of ``rare_collections`` that is running now."""
+"""A list that has one item for each ``with`` block of ``rare_collections`` that is running. Only its length
+matters."""
 _usual_thresholds: tuple[int, int, int] | None = None
-"""The thresholds of the garbage collector before the blocks of ``rare_collections``. None if no block has
-changed them."""
+"""The thresholds of the garbage collector that the last ``with`` block of ``rare_collections`` restores. None
+if they were not changed."""
 
 
 class Record(NamedTuple):
     """A record to send, with the columns of Spark's own Kafka sink and a timestamp.
 
-    *value* and *key* are bytes, or text, which is sent as UTF-8. *topic* is used if the sender has no topic.
-    *headers* are (name, value) pairs. *timestamp* is a datetime, or milliseconds since 1970.
+    *value* and *key* are bytes, or text that is sent as UTF-8. *topic* is used only if the sink has no
+    topic. *headers* are (name, value) pairs. *timestamp* is a datetime, or milliseconds since 1970.
     """
 
     value: bytes | str | None
@@ -60,11 +61,12 @@ def send_rows(
     origin: TaskOrigin | None,
     columns: Collection[str] = Record._fields,
 ) -> int:
-    """Send a record for each of *rows*. Return the number of records, which are not confirmed yet.
+    """Send a record for each of *rows*. Return the number of records; the caller must wait for their
+    deliveries.
 
-    Of the columns of a row, ``topic`` and those in *columns* are used. If *origin* is given, headers that
-    identify its row are added to each record. Raises DeliveryError as soon as a delivery is known to have
-    failed, and ConfigurationError or TypeError for a row that cannot be sent.
+    The columns ``topic`` and those named in *columns* are used. If *origin* is given, each record gets
+    headers that identify its row. Raises DeliveryError as soon as a failed delivery is noticed, and
+    ConfigurationError or TypeError for a row that cannot be sent.
     """
     wanted = frozenset(columns) | {"topic"}
     iterator = iter(rows) if to_record is None else map(to_record, rows)
@@ -82,8 +84,8 @@ def send_rows(
 
 
 def _send(producer: Producer, topic: str | None, columns: _Columns) -> Delivery | BulkDelivery:
-    """Send a record for each row of *columns*. Return the delivery of the last record, or of all records
-    together."""
+    """Send a record for each row of *columns*. Return the delivery of the last record, or one delivery for
+    all records."""
     topics = _topics(topic, columns)
     values = columns.pop("value")
     if not columns and topic is not None:
@@ -104,14 +106,15 @@ def _topics(topic: str | None, columns: _Columns) -> Iterable[str]:
         raise ConfigurationError("no topic to send to: set `topic`, or add a column `topic` to the rows")
     if None in column:
         raise ConfigurationError(
-            "column `topic` is null in some rows: filter these rows, or set `topic`, which holds for all rows"
+            "column `topic` is null in some rows: remove these rows, or set the option `topic` to send all "
+            "rows to one topic"
         )
     return column
 
 
 def _columns(chunk: list[Any], wanted: Container[str]) -> _Columns:
-    """Return those columns of the rows in *chunk* that *wanted* names, as arguments of ``send``. The column
-    ``value`` is required."""
+    """Return the columns of the rows in *chunk*, converted to arguments of ``Producer.send``. Only columns
+    named in *wanted* are returned; the column ``value`` is required."""
     names, rows = _same_fields(chunk)
     found = {
         # Rows are tuples: each name is looked up once, and the slower Row.__getitem__ is not called.
@@ -122,7 +125,8 @@ def _columns(chunk: list[Any], wanted: Container[str]) -> _Columns:
     if "value" not in found:
         raise ConfigurationError(
             f"the rows have no column `value`, only {', '.join(map(str, names)) or 'no columns at all'}: "
-            "rename a column, df.select(col('page').alias('value')), or return a Record from `to_record`"
+            "rename a column, as in df.select(col('page').alias('value')), "
+            "or return a Record from `to_record`"
         )
     return {name: _CONVERT[name](name, column) for name, column in found.items() if not _empty(name, column)}
 
@@ -132,9 +136,9 @@ def _empty(name: str, column: list[Any]) -> bool:
 
 
 def _same_fields(chunk: list[Any]) -> tuple[Sequence[str], list[Any]]:
-    """Return field names, and rows that all have these fields in this order.
+    """Return a list of field names, and rows that all have these fields in this order.
 
-    The rows are *chunk* itself, or are Records that have been made from it.
+    These rows are *chunk* itself, or Records that have been made from its rows.
     """
     for attribute in ("__fields__", "_fields"):
         try:
@@ -161,7 +165,7 @@ def _as_record(item: Any) -> Record:
     else:
         raise TypeError(
             f"a row is of type {type(item).__name__}: it must be a Row, a Record, a mapping, a pair (key, "
-            "value) or a value; `to_record` can convert it"
+            "value) or a value; pass a function `to_record` that converts it"
         )
     if "value" not in named:
         fields_found = ", ".join(map(str, named)) or "no fields at all"
@@ -234,9 +238,9 @@ _CONVERT: Final[dict[str, Callable[[str, list[Any]], list[Any]]]] = {
 def rare_collections() -> Iterator[None]:
     """Make Python's garbage collector run less often during the ``with`` block, in all threads.
 
-    Each row is an object that the collector tracks, and is freed before it could be part of a cycle. With the
-    usual threshold, the collector would use a fifth of a worker's time. A collector that is switched off, or
-    has a higher threshold, is not changed.
+    The collector tracks every row, although each row is freed soon and is never part of a reference cycle.
+    With the default threshold, the collector would use a fifth of a worker's time. If the collector is
+    switched off or has a higher threshold, nothing is changed.
 
     Threads need no lock: if one block ends while another begins, the collector may run more often in the
     other block, but the thresholds are still restored in the end.

@@ -1,4 +1,4 @@
-"""Checks the options of a write together, and the columns of the rows to write."""
+"""The options of a write to Kafka, and checks of the options and of the columns of the rows."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ _SET_BY_SPARK: Final = {
     "value.serializer": "column value is STRING or BINARY, and is sent unchanged",
 }
 _OBJECTS: Final = ("key_encoder", "partitioner", "ssl_context", "value_encoder")
-"""The options of a producer whose values are Python objects, so that they cannot be given as text."""
+"""The options of a producer that cannot be given as text, because their values are Python objects."""
 
 _HEADERS: Final = "array<struct<key:string,value:binary>>"
 
@@ -40,16 +40,16 @@ _TYPES: Final[dict[str, tuple[Callable[[DataType], bool], str]]] = {
     "headers": (lambda kind: kind.simpleString() == _HEADERS, _HEADERS),
 }
 SINK_COLUMNS: Final = tuple(name for name in _TYPES if name != "topic")
-"""The columns of a written record besides its topic. As in Spark's own sink, there is no column for the
-timestamp."""
+"""The columns that are used for a record, besides the topic. As in Spark's own sink, there is no column for
+the timestamp."""
 
 
 @dataclass(frozen=True)
 class SinkOptions:
-    """The checked options of one write. They can be pickled, and their ``repr`` shows no password."""
+    """The checked options of one write. The object can be pickled, and its ``repr`` shows no password."""
 
     producer: Mapping[str, Any] = field(repr=False)
-    """The options of the producer that each worker makes."""
+    """The options with which each worker creates its producer."""
     topic: str | None
     deduplication_headers: bool
     query: str | None
@@ -58,7 +58,7 @@ class SinkOptions:
     def parse(cls, options: Mapping[str, str]) -> Self:
         """Parse and check the *options* of a write.
 
-        Raises a ConfigurationError that names the option and the values that are allowed.
+        Raises ConfigurationError if an option is wrong. The error names the option and the allowed values.
         """
         given = parse_options(options, Use.SINK)
         values = given.values
@@ -70,11 +70,11 @@ class SinkOptions:
         )
 
     def check_schema(self, schema: StructType) -> None:
-        """Raise ConfigurationError if rows with the schema *schema* cannot be written."""
+        """Raise ConfigurationError if rows with this *schema* cannot be written."""
         names = schema.fieldNames()
         if "value" not in names:
             raise ConfigurationError(
-                "column value (STRING or BINARY) is missing: the rows have "
+                "the rows need a column `value` (STRING or BINARY), but have only "
                 f"{', '.join(names) or 'no columns'}"
             )
         if self.topic is None and "topic" not in names:
@@ -96,8 +96,8 @@ def _producer_options(given: GivenOptions) -> Mapping[str, Any]:
         for name in _OBJECTS:
             if name in options:
                 raise ConfigurationError(
-                    f"{name} accepts only a Python object, so it is no option of a write: Spark's options "
-                    "are text"
+                    f"option {name} cannot be set for a write: its value must be a Python object, but "
+                    "Spark's options are text"
                 )
         ProducerConfig.from_options(options)
     return options

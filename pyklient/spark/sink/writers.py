@@ -1,7 +1,8 @@
 """The writers of ``df.write.format("pyklient")`` and of ``df.writeStream``.
 
-A task returns when each of its records is confirmed. Therefore nothing is left to do when Spark commits the
-write, and an abort removes no records: they are delivered at least once, as by Spark's own sink.
+A task returns when all its records are confirmed. Therefore nothing remains to be done when Spark commits the
+write. An abort cannot remove the records that were sent. As with Spark's own sink, records are delivered at
+least once.
 """
 
 import logging
@@ -14,6 +15,7 @@ from pyspark.sql import Row
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from pyklient.counted import counted
 from pyklient.errors import ConfigurationError
 from pyklient.spark.deduplication import task_origin
 from pyklient.spark.option_names import SPARK_NAMES, rename_options
@@ -33,7 +35,7 @@ class SentRecords(WriterCommitMessage):
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """Writes a batch of rows. Only the tasks connect to brokers, not the driver."""
+    """Writes the rows of a batch query. Only the tasks connect to brokers; the driver does not."""
 
     def __init__(self, options: SinkOptions, schema: StructType, *, overwrite: bool) -> None:
         if overwrite:
@@ -47,8 +49,8 @@ class BatchWriter(DataSourceArrowWriter):
         self._token = uuid.uuid4().hex
 
     def write(self, iterator: Iterator[Any]) -> SentRecords:
-        """Send the rows of a task, which come as record batches. Raises DeliveryError if a record is not
-        delivered."""
+        """Send the rows of a task, which Spark passes as record batches. Raises DeliveryError if a record is
+        not delivered."""
         return _send_batches(self._options, self._token, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
@@ -56,7 +58,7 @@ class BatchWriter(DataSourceArrowWriter):
         log.info("%s", _summary(messages))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Log how many records the tasks of the failed batch have sent. Kafka cannot remove them from their
+        """Log how many records were sent by the tasks of the failed batch. These records stay in their
         topics."""
         log.warning(
             "the write failed after it had sent %s. These records stay in their topics",
@@ -65,7 +67,7 @@ class BatchWriter(DataSourceArrowWriter):
 
 
 class _StreamWriter:
-    """The part of a stream's writer that runs on the driver."""
+    """Base class of the writers of a stream: the methods that Spark calls on the driver."""
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         options.check_schema(schema)
@@ -77,7 +79,7 @@ class _StreamWriter:
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Log how many records of a failed micro-batch were sent. They stay in their topics, and Spark will
-        write the micro-batch again."""
+        write the micro-batch again after a restart."""
         log.warning(
             "micro-batch %d failed after it had sent %s. These records stay in their topics, and a restart "
             "of the query sends them again",
@@ -87,7 +89,7 @@ class _StreamWriter:
 
 
 class RowStreamWriter(_StreamWriter, DataSourceStreamWriter):
-    """Writes a stream, whose tasks get rows (PySpark before 4.1)."""
+    """Writes a stream as rows, for PySpark before 4.1."""
 
     def write(self, iterator: Iterator[Row]) -> SentRecords:
         """Send the rows of a task. Raises DeliveryError if a record is not delivered."""
@@ -117,8 +119,8 @@ def _send_batches(options: SinkOptions, token: str, batches: Iterator[Any]) -> S
 def _summary(messages: Sequence[WriterCommitMessage | None]) -> str:
     sent = [each for each in messages if isinstance(each, SentRecords)]
     failed = len(messages) - len(sent)
-    text = f"{sum(each.records for each in sent):,} records in {len(sent)} tasks"
-    return f"{text}, and part of the records of {failed} more tasks" if failed else text
+    text = f"{counted(sum(each.records for each in sent), 'record')} in {counted(len(sent), 'task')}"
+    return f"{text}, and part of the records of {counted(failed, 'more task')}" if failed else text
 
 
 try:
@@ -126,18 +128,18 @@ try:
 except ImportError:  # before PySpark 4.1, which has no writer for record batches
 
     def stream_writer(options: SinkOptions, schema: StructType) -> DataSourceStreamWriter:
-        """Return the writer of a stream, for this version of PySpark."""
+        """Return a writer of a stream that writes rows, for PySpark before 4.1."""
         return RowStreamWriter(options, schema)
 else:
 
     class ArrowStreamWriter(_StreamWriter, DataSourceStreamArrowWriter):
-        """Writes a stream, whose tasks get record batches (PySpark 4.1 and later)."""
+        """Writes a stream as record batches, for PySpark 4.1 and later."""
 
         def write(self, iterator: Iterator[Any]) -> SentRecords:
-            """Send the rows of a task, which come as record batches. Raises DeliveryError if a record is not
-            delivered."""
+            """Send the rows of a task, which Spark passes as record batches. Raises DeliveryError if a record
+            is not delivered."""
             return _send_batches(self._options, "", iterator)
 
     def stream_writer(options: SinkOptions, schema: StructType) -> DataSourceStreamWriter:
-        """Return the writer of a stream, for this version of PySpark."""
+        """Return a writer of a stream that writes record batches, for PySpark 4.1 and later."""
         return ArrowStreamWriter(options, schema)

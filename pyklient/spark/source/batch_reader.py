@@ -1,6 +1,6 @@
-"""The reader of batch queries, which reads a range of offsets of each partition.
+"""The reader of batch queries. It reads a range of offsets of each partition.
 
-The ranges are determined when the query is planned.
+The ranges are determined once, when Spark plans the query.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,14 +21,17 @@ __all__ = ["BatchReader"]
 
 
 class BatchReader(DataSourceReader):
-    """Plans the tasks of a batch query on the driver, and reads their records on the executors. Spark pickles
-    this object to send it to the executors."""
+    """The reader of a batch query: it plans the tasks on the driver, and reads their records on the
+    executors.
+
+    Spark pickles this object to send it to the executors.
+    """
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
 
     def partitions(self) -> Sequence[RangePartition]:
-        """Return the tasks of the query. Spark calls this method once for each ``load()``, when the rows are
+        """Return the tasks of the query. Spark calls this method once for each DataFrame, when its rows are
         first used."""
         options = self._options
         with OffsetLookup(options.config) as lookup:
@@ -39,19 +42,20 @@ class BatchReader(DataSourceReader):
             return plan_tasks(lookup, options, start, end)
 
     def read(self, partition: InputPartition | None) -> "Iterator[RecordBatch]":
-        """Return the rows of one task, as record batches."""
+        """Return the rows of the task *partition*, as record batches."""
         return read_task(partition, self._options)
 
 
 def _require_order(options: SourceOptions, start: Offsets, end: Offsets) -> None:
-    """Raise ConfigurationError if the user gave a partition an offset in *end* that is before its offset in
-    *start*.
+    """Raise ConfigurationError if the user has set an end offset that is before the start offset of the same
+    partition.
 
-    If *end* is "latest", a start after the end means that records were lost, which is reported elsewhere.
+    If the end is "latest", no error is raised here: a start after it means that records were lost, and
+    ``plan_tasks`` reports that.
     """
     for each, last in end.items():
         if last < start[each] and not options.end.is_latest(each):
             raise ConfigurationError(
-                f"{options.end.option} of {each} is offset {last}, which is before {options.start.option}, "
-                f"offset {start[each]}"
+                f"{options.end.option} of {each} is offset {last}, which is before offset {start[each]} of "
+                f"{options.start.option}"
             )

@@ -15,12 +15,12 @@ log = logging.getLogger("pyklient.spark")
 
 @dataclass(frozen=True)
 class DataLoss:
-    """Reports lost records: as an error if *fails* is true, and otherwise as a warning in the log."""
+    """Reports lost records. If *fails* is true, a report raises an error; otherwise it logs a warning."""
 
     fails: bool
 
     def report(self, problem: str) -> None:
-        """Raise DataLossError because of *problem*, or log a warning."""
+        """Raise DataLossError with the description *problem*, or log a warning."""
         if self.fails:
             raise DataLossError(
                 f"records were lost: {problem}. Set failOnDataLoss to false to continue with the records "
@@ -31,11 +31,13 @@ class DataLoss:
 
 
 def available(wanted: OffsetRange, ends: LogEnds) -> tuple[OffsetRange, str | None]:
-    """Return the part of *wanted* that the partition still has, and a text that describes the missing part.
+    """Return the part of *wanted* that the partition still has, and a description of the missing part (None
+    if nothing is missing).
 
-    If *wanted* starts after the end of the log, its topic was deleted and created again. If the end of
-    *wanted* is then smaller than its start, the end is an offset of the new topic, and the new topic is read
-    from its first offset to there. Otherwise the next query or micro-batch reads the new topic.
+    If *wanted* starts after the end of the log, the topic was deleted and created again. If *wanted* also
+    ends before it starts, its end is an offset of the new topic: the result is then the range from the first
+    offset of the new topic to this end. Otherwise the result is empty, and the next query or micro-batch
+    reads the new topic.
     """
     name, start, end = wanted
     if start > ends.next:
@@ -60,11 +62,11 @@ def available(wanted: OffsetRange, ends: LogEnds) -> tuple[OffsetRange, str | No
 
 
 class RecreatedTopics:
-    """Remembers the ids of topics. If a topic gets another id, remembers the offsets up to which the old
-    topic was read.
+    """Recognizes topics that were deleted and created again, because their topic ids have changed.
 
-    An offset of the old topic is not valid in the new one. A topic that was replaced before this object was
-    made is not recognized.
+    An offset of the old topic is not valid in the new one. Therefore this object remembers the offset at
+    which reading of the old topic ended, for each partition. It cannot recognize a topic that was replaced
+    before the object was created.
     """
 
     def __init__(self) -> None:
@@ -72,15 +74,15 @@ class RecreatedTopics:
         self._stale: dict[TopicPartition, int] = {}
 
     def note(self, ids: Mapping[str, bytes], offsets: Offsets) -> None:
-        """Compare *ids*, the present ids of topics, with the ids that were seen before.
+        """Compare *ids*, the present ids of topics, with the ids of earlier calls.
 
-        *offsets* are those at which reading continues. If the id of a topic has changed, its offsets belong
-        to the old topic; ``is_stale`` then returns True for them.
+        *offsets* are the offsets at which reading continues. If the id of a topic has changed, its offsets
+        belong to the old topic, and ``is_stale`` returns True for them from now on.
         """
         recreated = {topic for topic, found in ids.items() if self._ids.get(topic, found) != found}
         self._stale |= {each: offset for each, offset in offsets.items() if each.topic in recreated}
         self._ids |= ids
 
     def is_stale(self, partition: TopicPartition, offset: int) -> bool:
-        """Return True if *offset* belongs to a topic that was deleted."""
+        """Return True if *offset* belongs to an old topic that was deleted and created again."""
         return self._stale.get(partition) == offset

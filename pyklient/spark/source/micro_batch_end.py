@@ -1,8 +1,9 @@
-"""Determines the end of each micro-batch: the end of the topics, or an earlier offset if an option limits it.
+"""Determines the end of each micro-batch: the end of the topics, or an earlier offset if an option limits the
+micro-batch.
 
-A new query that starts at an offset that moves (``latest``, for example) begins with an empty micro-batch.
-Spark asks for the initial offset again after a restart, unless a micro-batch is in the checkpoint. The empty
-micro-batch puts the offset into the checkpoint before anything is read.
+The first micro-batch of a new query that starts at ``latest`` is empty. Spark stores the start offsets in the
+checkpoint together with this micro-batch. Otherwise Spark would ask for the start offsets again if the query
+is restarted before its first micro-batch, and the query would skip the records that arrived before that.
 """
 
 import time
@@ -20,14 +21,13 @@ from pyklient.topic_partition import TopicPartition
 __all__ = ["MicroBatchEnd"]
 
 _DISCOVERY_INTERVAL: Final = 1.0
-"""The number of seconds for which a list of subscribed partitions is used before the brokers are asked
-again."""
+"""The number of seconds for which the list of subscribed partitions is used before it is looked up again."""
 
 
 class MicroBatchEnd:
     """Determines where a streaming query begins, and where each of its micro-batches ends.
 
-    A query has one such object as long as it runs. The object reports the ids of topics to *recreated*.
+    There is one such object for each run of a query. It passes the topic ids that it finds to *recreated*.
     """
 
     def __init__(self, options: SourceOptions, lookup: OffsetLookup, recreated: RecreatedTopics) -> None:
@@ -45,12 +45,12 @@ class MicroBatchEnd:
 
     @property
     def latest(self) -> Offsets | None:
-        """The end of the topics, as the last lookup has found it. None before the first lookup."""
+        """The offsets at the end of the topics that the last lookup has found. None before the first
+        lookup."""
         return self._latest
 
     def initial(self) -> Offsets:
-        """Return the offsets at which a new query begins. Raises BrokerError for a topic that does not
-        exist."""
+        """Return the offsets at which a new query begins. Raises BrokerError if a topic does not exist."""
         if self._initial is None:
             partitions = self._lookup.partitions(self._options.subscription)
             self._initial = self._lookup.offsets(partitions, self._options.start)
@@ -59,14 +59,16 @@ class MicroBatchEnd:
         return self._initial
 
     def end_at_current_offsets(self) -> None:
-        """Let the query end at the offsets that the next lookup finds, as Trigger.AvailableNow requires."""
+        """Set the end of the query to the end of the topics that the next lookup finds, as
+        Trigger.AvailableNow requires."""
         self._available_now = True
 
     def after(self, begin: Offsets | None, *, limited: bool) -> Offsets:
-        """Return the end of the micro-batch that starts at *begin*. If the micro-batch is to be empty, return
+        """Return the end of the micro-batch that starts at *begin*. If the micro-batch must be empty, return
         *begin*.
 
-        *begin* is None if Spark does not tell it. The limits of the options apply only if *limited* is true.
+        *begin* is None if Spark does not pass it. If *limited* is true, the options ``minOffsetsPerTrigger``
+        and ``maxOffsetsPerTrigger`` apply.
         """
         if self._needs_empty_batch and self._initial is not None and begin in (None, self._initial):
             self._needs_empty_batch = False
@@ -79,8 +81,8 @@ class MicroBatchEnd:
         return self._within_limits(begin, latest)
 
     def _within_limits(self, begin: Offsets, latest: Offsets) -> Offsets:
-        """Return *latest*, or smaller offsets if ``minOffsetsPerTrigger`` or ``maxOffsetsPerTrigger``
-        requires that."""
+        """Return *latest*, or smaller offsets if ``minOffsetsPerTrigger`` or ``maxOffsetsPerTrigger`` limits
+        the micro-batch."""
         least, most = self._options.min_offsets_per_trigger, self._options.max_offsets_per_trigger
         if least is None and most is None:
             return latest
@@ -96,8 +98,10 @@ class MicroBatchEnd:
         return waiting < least and time.monotonic() - self._last_trigger < longest
 
     def _look_up_latest(self, begin: Offsets) -> Offsets:
-        """Return the end of every partition. An end is smaller than the offset in *begin* only if the log of
-        the partition ends before that offset."""
+        """Return the end of each partition.
+
+        The end is at least the offset in *begin*, except if the log itself ends before that offset.
+        """
         try:
             self._latest = self._lookup.latest(self._partitions(), begin)
         except BrokerError as error:
@@ -112,10 +116,10 @@ class MicroBatchEnd:
         self._recreated.note(self._lookup.topic_ids({each.topic for each in begin}), begin)
 
     def _partitions(self) -> Sequence[TopicPartition]:
-        """Return the subscribed partitions.
+        """Return the subscribed partitions, from a list that is looked up about once per second.
 
-        They are not looked up in every call: a query that waits for data calls this method every few
-        milliseconds, and need not discover new partitions that fast.
+        A query that waits for data calls this method every few milliseconds, and need not discover new
+        partitions that quickly.
         """
         if (now := time.monotonic()) >= self._discovered_at + _DISCOVERY_INTERVAL:
             self._subscribed = self._lookup.partitions(self._options.subscription, missing_ok=True)

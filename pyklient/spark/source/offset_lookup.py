@@ -1,4 +1,4 @@
-"""Asks the brokers for the partitions to read, and for the offsets at which a query begins and ends."""
+"""Looks up the partitions that a query reads, and the offsets at which it begins and ends."""
 
 from collections.abc import Collection, Mapping
 from functools import partial
@@ -22,8 +22,8 @@ __all__ = ["OffsetLookup", "find_latest", "find_log_ends", "find_offsets", "find
 
 _T = TypeVar("_T")
 _ATTEMPTS: Final = 4
-"""The number of lookups after which a topic counts as missing, or a log as too short. Changes take a moment
-to reach all brokers."""
+"""The number of lookups after which a topic is considered missing, or a log truncated. Several lookups
+are needed, because a change takes a moment to reach all brokers."""
 
 
 def find_partitions(
@@ -31,8 +31,8 @@ def find_partitions(
 ) -> Dialogue[list[TopicPartition]]:
     """Return the partitions of *subscription*, sorted.
 
-    If a named topic or partition does not exist, raises BrokerError, or leaves it out if *missing_ok* is
-    true.
+    If a topic or partition that *subscription* names does not exist, raises BrokerError. With *missing_ok*,
+    leaves the missing partitions out instead.
     """
     if subscription.pattern is not None:
         metadata: Metadata = yield Refresh(None)
@@ -52,9 +52,9 @@ def find_partitions(
 
 
 def _find_named(subscription: Subscription, existing: set[TopicPartition]) -> Dialogue[None]:
-    """Add the partitions of the topics that *subscription* names to *existing*.
+    """Replace the contents of *existing* by all partitions of the topics that *subscription* names.
 
-    Raises an error for the first named topic or partition that does not exist.
+    Raises BrokerError for the first named topic or partition that does not exist.
     """
     names = sorted(subscription.topics or {each.topic for each in subscription.partitions})
     metadata: Metadata = yield Refresh(names)
@@ -78,10 +78,11 @@ def _find_named(subscription: Subscription, existing: set[TopicPartition]) -> Di
 def find_offsets(
     partitions: Collection[TopicPartition], bound: Bound, isolation_level: int
 ) -> Dialogue[dict[TopicPartition, int]]:
-    """Return the offset that *bound* means, for each of *partitions*.
+    """Return the offset that *bound* stands for in each of *partitions*.
 
-    Raises ConfigurationError if *bound* names other partitions. Also raises it if a partition has no record
-    at the time of *bound* or later, and ``startingOffsetsByTimestampStrategy`` is ``error``.
+    Raises ConfigurationError if *bound* names other partitions. Also raises ConfigurationError if *bound* is
+    a time, a partition has no record of this time or later, and ``startingOffsetsByTimestampStrategy`` is
+    ``error``.
     """
     wanted = bound.at if isinstance(bound.at, Mapping) else dict.fromkeys(partitions, bound.at)
     if wanted.keys() != set(partitions):
@@ -119,9 +120,9 @@ def find_latest(
     partitions: Collection[TopicPartition], known: Mapping[TopicPartition, int], isolation_level: int
 ) -> Dialogue[dict[TopicPartition, int]]:
     """Return the end of each of *partitions*: its high watermark, or its last stable offset if
-    *isolation_level* is 1.
+    *isolation_level* is 1 (``read_committed``).
 
-    The end is smaller than the *known* offset only if the log ends before that offset.
+    The end is at least the partition's *known* offset, except if the log itself ends before that.
     """
     listed = yield from list_offsets(dict.fromkeys(partitions, LATEST), isolation_level)
     found = {each: at.offset for each, at in listed.items()}
@@ -133,10 +134,10 @@ def find_latest(
 
 
 def find_log_ends(known: Mapping[TopicPartition, int]) -> Dialogue[dict[TopicPartition, LogEnds]]:
-    """Return the first and the next offset of each partition in *known*, including open transactions.
+    """Return the first offset of each partition in *known*, and the offset that its next record will get.
 
-    A partition that ends before its *known* offset is looked up again a few times, because a new leader may
-    not know its high watermark yet.
+    If a partition seems to end before its *known* offset, it is looked up again a few times, because a new
+    leader may not know its high watermark yet.
     """
     first = yield from list_offsets(dict.fromkeys(known, EARLIEST))
     for attempt in range(1, _ATTEMPTS + 1):
@@ -149,10 +150,10 @@ def find_log_ends(known: Mapping[TopicPartition, int]) -> Dialogue[dict[TopicPar
 
 
 class OffsetLookup:
-    """Looks up partitions and offsets, over connections that are kept until :meth:`close`.
+    """Looks up partitions and offsets. Its connections stay open until :meth:`close`.
 
-    A call that has no result after ``default_api_timeout_ms`` raises KafkaTimeoutError. Errors name options
-    as Spark does.
+    If a lookup takes longer than ``default_api_timeout_ms``, it raises KafkaTimeoutError. Error messages
+    contain Spark's names of the options.
     """
 
     def __init__(self, config: ConsumerConfig) -> None:
@@ -164,13 +165,13 @@ class OffsetLookup:
     def partitions(self, subscription: Subscription, *, missing_ok: bool = False) -> list[TopicPartition]:
         """Return the partitions of *subscription*, sorted.
 
-        If a named topic or partition does not exist, raises BrokerError, or leaves it out if *missing_ok* is
-        true.
+        If a topic or partition that *subscription* names does not exist, raises BrokerError. With
+        *missing_ok*, leaves the missing partitions out instead.
         """
         return self._play(find_partitions(subscription, missing_ok=missing_ok))
 
     def offsets(self, partitions: Collection[TopicPartition], bound: Bound) -> dict[TopicPartition, int]:
-        """Return the offset that *bound* means, for each of *partitions*. Raises the errors of
+        """Return the offset that *bound* stands for in each of *partitions*. Raises the same errors as
         :func:`find_offsets`."""
         return self._play(find_offsets(partitions, bound, self._level))
 
@@ -181,12 +182,12 @@ class OffsetLookup:
 
     @property
     def cluster_id(self) -> str | None:
-        """The id of the cluster, from the metadata of the last call; None if the brokers have no such id."""
+        """The cluster id in the metadata of the last lookup; None if the brokers have no cluster id."""
         return self._client.metadata.cluster_id
 
     def topic_ids(self, topics: Collection[str]) -> dict[str, bytes]:
-        """Return the ids of *topics*, from the metadata of the last call. The result is empty if the brokers
-        have no ids.
+        """Return the topic ids of *topics*, from the metadata of the last lookup. The result is empty if the
+        brokers have no topic ids.
 
         A topic that is deleted and created again gets another id.
         """
@@ -194,7 +195,7 @@ class OffsetLookup:
         return {name: known[name].id for name in topics if name in known and known[name].id != ZERO_UUID}
 
     def existing(self, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
-        """Return the *partitions* that exist."""
+        """Return those of *partitions* that exist in the cluster."""
         if not partitions:
             return set()
         return set(self.partitions(Subscription(partitions=tuple(sorted(partitions))), missing_ok=True))
@@ -202,12 +203,16 @@ class OffsetLookup:
     def latest(
         self, partitions: Collection[TopicPartition], known: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, int]:
-        """Return the end of each of *partitions*. The end is smaller than the *known* offset only if the log
-        ends before that offset."""
+        """Return the end of each of *partitions*.
+
+        *known* contains offsets that the query has reached already, or at which it begins. An end is not
+        below the partition's known offset, unless the log itself ends before that.
+        """
         return self._play(find_latest(partitions, known, self._level))
 
     def log_ends(self, known: Mapping[TopicPartition, int]) -> dict[TopicPartition, LogEnds]:
-        """Return the first and the next offset of each partition in *known*, including open transactions."""
+        """Return the first offset of each partition in *known*, and the offset that its next record will
+        get."""
         return self._play(find_log_ends(known))
 
     def close(self) -> None:

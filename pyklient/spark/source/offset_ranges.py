@@ -19,7 +19,7 @@ class LogEnds(NamedTuple):
 
 
 class OffsetRange(NamedTuple):
-    """The records of one partition from the offset *start* up to, but not including, the offset *end*."""
+    """A range of offsets of one partition, from *start* up to, but not including, *end*."""
 
     partition: TopicPartition
     start: int
@@ -30,18 +30,19 @@ class OffsetRange(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The number of offsets in the range, including gaps and control records."""
+        """The number of offsets in the range. There may be fewer records, because not every offset has
+        one."""
         return self.end - self.start
 
 
 def split_ranges(
     ranges: Iterable[OffsetRange], *, min_count: int | None = None, max_size: int | None = None
 ) -> list[OffsetRange]:
-    """Divide *ranges* so that none is larger than *max_size* and there are at least *min_count* of them.
+    """Divide *ranges* so that no range is larger than *max_size* and there are at least *min_count* ranges.
 
-    The result has fewer than *min_count* ranges only if *ranges* have fewer offsets than that. Empty ranges
-    are left out. The parts of one range differ by at most one in size, and the largest part of all is as
-    small as possible.
+    The result has fewer than *min_count* ranges only if there are fewer offsets than that. Empty ranges are
+    left out. The parts of one range differ by at most one in size, and the largest part of all is as small as
+    possible.
     """
     kept = [each for each in ranges if each.size > 0]
     parts = [1 if max_size is None else -(-each.size // max_size) for each in kept]
@@ -64,11 +65,11 @@ def _cut(whole: OffsetRange, parts: int) -> list[OffsetRange]:
 
 
 def limit_ends(limit: int, start: Offsets, latest: Offsets) -> dict[TopicPartition, int]:
-    """Return the offsets at which reading ends if about *limit* offsets from *start* on are to be read.
+    """Return the offsets at which to end a read of about *limit* offsets, which begins at *start*.
 
-    The limit is divided in proportion to the number of offsets that each partition has to read. A partition
-    with something to read gets at least one offset, so that a small partition advances beside a large one.
-    *start* has an offset for every partition of *latest*.
+    The limit is divided in proportion to the number of offsets that each partition has to read. Each
+    partition with something to read gets at least one offset, so that a small partition makes progress beside
+    a large one. *start* must have an offset for every partition of *latest*.
     """
     waiting = {each: max(0, end - start[each]) for each, end in latest.items()}
     total = sum(waiting.values())

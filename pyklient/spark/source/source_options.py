@@ -1,5 +1,5 @@
-"""Checks the options of a reading query together: which partitions to read, where to begin and end, and
-how."""
+"""The options of a query that reads: which partitions to read, where to begin and end, and how. They are
+checked together."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -29,7 +29,8 @@ _TRIGGER_DELAY_MS: Final = 15 * 60_000
 
 @dataclass(frozen=True)
 class Subscription:
-    """The partitions to read: all of *topics*, all of the topics that *pattern* matches, or *partitions*."""
+    """The partitions that a query reads: all partitions of *topics*, or of the topics whose names match
+    *pattern*, or only *partitions*."""
 
     topics: tuple[str, ...] = ()
     pattern: str | None = None
@@ -47,22 +48,22 @@ class Subscription:
 
 @dataclass(frozen=True)
 class Bound:
-    """The start or the end of a query, as the option *option* gives it.
+    """The start or the end of a query, as the user has set it in *option*.
 
-    *at* is an offset, EARLIEST or LATEST, for all partitions or for each. If *timed* is true, *at* is a time
-    in milliseconds since 1970.
+    *at* is an offset, EARLIEST or LATEST: one for all partitions, or a mapping with one for each partition.
+    If *timed* is true, *at* has times in milliseconds since 1970 instead.
     """
 
     option: str
     at: int | Mapping[TopicPartition, int]
     timed: bool = False
     must_match: bool = False
-    """True if it is an error that a partition has no record with the timestamp of the bound or a later one.
-    If False, the bound is then the end of the partition."""
+    """If *at* is a time and a partition has no record of this time or later: True raises an error, False uses
+    the end of the partition."""
 
     @property
     def points(self) -> Iterable[int]:
-        """The values of ``at``: one for all partitions, or one for each."""
+        """The offsets or times in ``at``: a single one if ``at`` is the same for all partitions."""
         return self.at.values() if isinstance(self.at, Mapping) else (self.at,)
 
     def is_latest(self, partition: TopicPartition) -> bool:
@@ -71,13 +72,13 @@ class Bound:
 
     @property
     def moves(self) -> bool:
-        """True if the bound may mean another offset later, even if no record is deleted."""
+        """True if the bound may stand for another offset when new records arrive, as LATEST does."""
         return not self.must_match if self.timed else LATEST in self.points
 
 
 @dataclass(frozen=True)
 class SourceOptions:
-    """The checked options of one source. They can be pickled, and their ``repr`` shows no password."""
+    """The checked options of one source. The object can be pickled, and its ``repr`` shows no password."""
 
     config: ConsumerConfig
     subscription: Subscription
@@ -93,10 +94,10 @@ class SourceOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str], use: Use | None = None) -> Self:
-        """Parse and check the *options* of a query. *use* is the kind of query; None if the kind is not known
-        yet.
+        """Parse and check the *options* of a query. *use* is the kind of the query, or None if it is not
+        known yet.
 
-        Raises a ConfigurationError that names the option and the values that are allowed.
+        Raises ConfigurationError if an option is wrong. The error names the option and the allowed values.
         """
         given = parse_options(options, use)
         values = given.values
@@ -124,8 +125,8 @@ class SourceOptions:
         return found
 
     def require_range(self) -> None:
-        """Raise ConfigurationError if a batch query would start at the end, end at the start, or end before
-        it starts."""
+        """Raise ConfigurationError if a batch query would read nothing: if it starts at the end, ends at the
+        beginning, or ends before it starts."""
         if not self.start.timed and LATEST in self.start.points:
             raise ConfigurationError(
                 "startingOffsets of a batch query cannot be latest (-1): there would be nothing to read"
@@ -139,8 +140,8 @@ class SourceOptions:
             for each, last in end.at.items():
                 if 0 <= last < start.at.get(each, 0):
                     raise ConfigurationError(
-                        f"{end.option} of {each} is offset {last}, which is before {start.option}, offset "
-                        f"{start.at[each]}"
+                        f"{end.option} of {each} is offset {last}, which is before offset {start.at[each]} "
+                        f"of {start.option}"
                     )
 
 
@@ -158,9 +159,11 @@ def _subscription(values: Mapping[str, Any]) -> Subscription:
 
 
 def _bound(values: Mapping[str, Any], side: str, default: int) -> Bound:
-    """Return the bound on *side* ("starting" or "ending") that the options in *values* give.
+    """Return the start of the query if *side* is "starting", or its end if *side* is "ending", from the
+    options in *values*.
 
-    If several options give the bound, the option that takes precedence is the same as in Spark's own source.
+    Several options can set the same bound, such as startingOffsets and startingTimestamp. If more than one of
+    them is set, use the one that Spark's own Kafka source prefers.
     """
     must_match = side == "starting" and values.get("startingOffsetsByTimestampStrategy", "error") == "error"
     for name in (f"{side}Timestamp", f"{side}OffsetsByTimestamp"):

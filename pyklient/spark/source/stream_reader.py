@@ -1,8 +1,8 @@
-"""The reader of streaming queries, which returns offsets, tasks and rows when Spark asks for them.
+"""The reader of streaming queries: returns offsets, tasks and rows when Spark asks for them.
 
-One reader exists as long as its query runs, in a process beside the driver; tasks read with a copy of it.
-``micro_batch_end`` determines the offsets that the reader returns. They have the JSON form of Spark's own
-Kafka source.
+There is one reader for each run of a query, in a Python process beside the driver, and each task reads with a
+copy of the reader. ``micro_batch_end`` determines the offsets. They are returned in the JSON form of Spark's
+own Kafka source.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +30,7 @@ __all__ = ["StreamReader", "stream_reader"]
 class StreamReader(DataSourceStreamReader):
     """Plans micro-batches beside the driver, and reads their records on the executors.
 
-    Spark pickles this object for the executors before the object has connected to any broker.
+    Spark pickles this object and sends it to the executors before the object has connected to any broker.
     """
 
     def __init__(self, options: SourceOptions) -> None:
@@ -46,17 +46,16 @@ class StreamReader(DataSourceStreamReader):
         return MicroBatchEnd(self._options, self._lookup, self._recreated)
 
     def initialOffset(self) -> dict[str, Any]:
-        """Return the offsets at which a new query begins. Raises BrokerError for a topic that does not
-        exist."""
+        """Return the offsets at which a new query begins. Raises BrokerError if a topic does not exist."""
         return to_json(self._end.initial())
 
     def latestOffset(
         self, start: OffsetsJson | None = None, limit: "ReadLimit | None" = None
     ) -> dict[str, Any]:
-        """Return the end of the micro-batch that begins at *start*. If the micro-batch is to be empty, return
+        """Return the end of the micro-batch that begins at *start*. If the micro-batch must be empty, return
         *start*.
 
-        PySpark before 4.2 passes neither *start* nor *limit*: the micro-batch then ends at the end of the
+        PySpark before 4.2 does not pass *start* and *limit*: each micro-batch then ends at the end of the
         topics.
         """
         begin = None if start is None else from_json(start)
@@ -64,16 +63,17 @@ class StreamReader(DataSourceStreamReader):
         return to_json(self._end.after(begin, limited=limited))
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Return the end of the topics, as the last lookup has found it. Spark shows it in the progress of
-        the query."""
+        """Return the offsets at the end of the topics that the last lookup has found. Spark shows them in the
+        progress of the query."""
         latest = self._end.latest
         return None if latest is None else to_json(latest)
 
     def partitions(self, start: OffsetsJson, end: OffsetsJson) -> Sequence[RangePartition]:
-        """Return the tasks of the micro-batch from *start* to *end*. Each call returns the same tasks.
+        """Return the tasks of the micro-batch from *start* to *end*. Each call with the same offsets returns
+        the same tasks.
 
-        A partition that is new in *end* is read from its earliest offset. If records were deleted, raises
-        DataLossError, or logs a warning if the option ``failOnDataLoss`` is false.
+        A partition that is not in *start* is new and is read from its earliest offset. If records were
+        deleted, raises DataLossError, or logs a warning if the option ``failOnDataLoss`` is false.
         """
         begin, until = from_json(start), from_json(end)
         existing = self._lookup.existing({*begin, *until})
@@ -99,14 +99,14 @@ class StreamReader(DataSourceStreamReader):
         return plan_tasks(self._lookup, self._options, {**begin, **new}, until)
 
     def read(self, partition: InputPartition | None) -> "Iterator[RecordBatch]":
-        """Return the rows of one task, as record batches."""
+        """Return the rows of the task *partition*, as record batches."""
         return read_task(partition, self._options)
 
     def commit(self, end: OffsetsJson) -> None:
         """Do nothing, because Spark keeps the offsets in the checkpoint."""
 
     def stop(self) -> None:
-        """Close the connections to the brokers. Spark may also end the process without calling this
+        """Close the connections to the brokers. Spark may also end the process without a call of this
         method."""
         if "_lookup" in self.__dict__:
             self._lookup.close()
@@ -130,10 +130,10 @@ try:
 except ImportError:  # before PySpark 4.2
 
     def stream_reader(options: SourceOptions) -> StreamReader:
-        """Return the reader of a stream.
+        """Return the reader of a stream for PySpark before 4.2.
 
-        Raises ConfigurationError for an option that limits micro-batches, because this version of PySpark
-        cannot apply such a limit.
+        Raises ConfigurationError if an option limits micro-batches, because this version of PySpark cannot
+        apply such a limit.
         """
         limits = {
             "maxOffsetsPerTrigger": options.max_offsets_per_trigger,
@@ -152,17 +152,18 @@ else:
         """A reader of streaming queries that supports limits on micro-batches and Trigger.AvailableNow."""
 
         def getDefaultReadLimit(self) -> ReadLimit:
-            """Return the limit on a micro-batch that ``minOffsetsPerTrigger`` and ``maxOffsetsPerTrigger``
-            set. Spark asks for it unless the trigger has a limit of its own."""
+            """Return the limit that ``minOffsetsPerTrigger`` and ``maxOffsetsPerTrigger`` set for a
+            micro-batch. Spark uses it unless the trigger has its own limit."""
             least, most = self._options.min_offsets_per_trigger, self._options.max_offsets_per_trigger
             if most is not None:
                 return ReadMaxRows(most)
             return ReadAllAvailable() if least is None else ReadMinRows(least)
 
         def prepareForTriggerAvailableNow(self) -> None:
-            """Let the query read only what the topics contain now, in as many micro-batches as that needs."""
+            """Set the end of the query to the present end of the topics. Spark reads up to there in as many
+            micro-batches as necessary."""
             self._end.end_at_current_offsets()
 
     def stream_reader(options: SourceOptions) -> StreamReader:
-        """Return the reader of a stream, which supports limits on micro-batches."""
+        """Return the reader of a stream for PySpark 4.2 and later."""
         return LimitedStreamReader(options)

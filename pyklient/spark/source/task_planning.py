@@ -19,7 +19,7 @@ __all__ = ["RangePartition", "plan_tasks", "read_task"]
 
 @dataclass
 class RangePartition(InputPartition):
-    """The range of offsets that one task reads, in the form that Spark passes to the task."""
+    """A task that reads one range of offsets, in the form in which Spark passes it to an executor."""
 
     wanted: OffsetRange
 
@@ -27,9 +27,10 @@ class RangePartition(InputPartition):
 def plan_tasks(
     lookup: OffsetLookup, options: SourceOptions, start: Offsets, end: Offsets
 ) -> list[RangePartition]:
-    """Return the tasks that read from *start* to *end*. Both have offsets of the same partitions.
+    """Return the tasks that read from *start* to *end*. *start* must have an offset for every partition of
+    *end*.
 
-    If records in between were deleted, raises DataLossError, or logs a warning if the option
+    If records between them were deleted, raises DataLossError, or logs a warning if the option
     ``failOnDataLoss`` is false.
     """
     loss = DataLoss(options.fail_on_data_loss)
@@ -45,9 +46,9 @@ def plan_tasks(
 
 
 def read_task(partition: InputPartition | None, options: SourceOptions) -> "Iterator[RecordBatch]":
-    """Return the rows of a task, as record batches.
+    """Return the rows of the task *partition*, as record batches.
 
-    If no tasks were planned, Spark itself makes a task, which has no rows.
+    If a query has no tasks, Spark creates a task whose *partition* is of another type. It has no rows.
     """
     if not isinstance(partition, RangePartition):
         return iter(())

@@ -1,7 +1,7 @@
-"""Reads the records of one task, which are a range of offsets, as Arrow batches in one of Spark's Python
-workers.
+"""Reads the records of one task, a range of offsets, as Arrow record batches. This runs in a Python worker of
+Spark.
 
-A worker process runs one task after another, and keeps its connections from task to task.
+A worker process runs one task after another, and keeps its connections open from task to task.
 """
 
 from collections.abc import Iterator
@@ -27,16 +27,17 @@ __all__ = ["record_batches"]
 
 _BATCH_ROWS: Final = 10_000
 _TOPIC_CHECK_MS: Final = 2_000
-"""The number of milliseconds without records after which the brokers are asked if the topic still exists."""
+"""The time without records, in milliseconds, after which the brokers are asked whether the topic still
+exists."""
 _MAX_CLIENTS: Final = 4
 _clients: dict[ConsumerConfig, NetworkClient] = {}
 
 
 def record_batches(options: SourceOptions, wanted: OffsetRange) -> "Iterator[RecordBatch]":
-    """Yield the records of *wanted* in batches, as they are fetched.
+    """Yield the records of the range *wanted* in record batches, as they are fetched.
 
     If records were deleted, raises DataLossError, or logs a warning if the option ``failOnDataLoss`` is
-    false. Raises ConsumerTimeout if no record arrives although the partition has some.
+    false. Raises ConsumerTimeout if no record arrives although the partition has records in the range.
     """
     with rename_options(SPARK_NAMES):
         yield from _record_batches(options, wanted)
@@ -69,7 +70,7 @@ def _record_batches(options: SourceOptions, wanted: OffsetRange) -> "Iterator[Re
 
 
 class _RecordsDeletedError(Exception):
-    """Records of a range were deleted. *kept* is the part of the range that can still be read."""
+    """Raised when records of a range were deleted. *kept* is the part of the range that can still be read."""
 
     def __init__(self, kept: OffsetRange, problem: str) -> None:
         super().__init__(problem)
@@ -77,13 +78,13 @@ class _RecordsDeletedError(Exception):
 
 
 def _read(client: NetworkClient, options: SourceOptions, wanted: OffsetRange) -> "Iterator[RecordBatch]":
-    """Yield the records of *wanted* in batches.
+    """Yield the records of the range *wanted* in record batches.
 
     Raises _RecordsDeletedError if some records were deleted, and ConsumerTimeout if no record arrives
-    although the partition has some. While no record arrives, the brokers are asked for the topic every two
-    seconds. If the brokers do not know the topic, the task fails after the first such response, because Spark
-    runs it again. If the option ``failOnDataLoss`` is false, so that records would be skipped, two such
-    responses in a row are needed.
+    although the partition has some. As long as no record arrives, the brokers are asked every two seconds
+    whether the topic still exists. If the topic does not exist, the task fails, and Spark runs it again. If
+    the option ``failOnDataLoss`` is false, the task skips the records, but only after the brokers have said
+    twice in a row that the topic does not exist.
     """
     config = options.config
     timeout_ms = (
@@ -140,7 +141,8 @@ def _raise_if_deleted(
 
 
 def _without_empty_headers(batch: "RecordBatch") -> "RecordBatch":
-    """Return *batch* with null as the headers of records that have no headers, as in Spark's own source."""
+    """Return *batch* with the headers set to null in records that have no headers, as in Spark's own
+    source."""
     import pyarrow
 
     headers = batch.column("headers")
@@ -159,8 +161,8 @@ def _without_empty_headers(batch: "RecordBatch") -> "RecordBatch":
 def _look_up_available(
     client: NetworkClient, config: ConsumerConfig, wanted: OffsetRange
 ) -> tuple[OffsetRange, str | None]:
-    """Return the part of *wanted* that the partition still has, and a text that describes the missing
-    part."""
+    """Return the part of *wanted* that the partition still has, and a description of the missing part (None
+    if nothing is missing)."""
     try:
         logs = client.play(
             find_log_ends({wanted.partition: wanted.end}), config.default_api_timeout_ms / 1000
@@ -173,7 +175,7 @@ def _look_up_available(
 
 
 def _client(config: ConsumerConfig) -> NetworkClient:
-    """Return the client of this process for *config*. It is kept for later tasks."""
+    """Return this process's client for *config*. The client stays open for later tasks."""
     client = _clients.get(config)
     if client is None:
         while len(_clients) >= _MAX_CLIENTS:

@@ -88,7 +88,7 @@ def test_what_produce_refuses_it_names(broker: Broker, client: WireClient) -> No
     assert client.produce("clicks", 0, batch(1), acks=2).error_code == ErrorCode.INVALID_REQUIRED_ACKS
     too_large = client.produce("clicks", 0, batch(10))
     assert too_large.error_code == ErrorCode.MESSAGE_TOO_LARGE
-    assert "max.message.bytes of the topic allows 100" in (too_large.error_message or "")
+    assert "max.message.bytes of the topic is 100" in (too_large.error_message or "")
 
 
 def test_a_repeated_batch_of_an_idempotent_producer_is_stored_once(

@@ -3,14 +3,18 @@ raises."""
 
 import logging
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import pytest
 
+from pyklient.consumer.bounded_read import read
 from pyklient.consumer.consumer_connector import ConsumerConnector
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import BrokerError, CorruptRecordError, KafkaError
+from pyklient.protocol.records.layout import MAGIC_AT
 from tests.consumer.fetch.leader import Leader
+from tests.consumer.stream.bench import batch
 
 
 @pytest.fixture
@@ -117,3 +121,42 @@ def test_an_error_that_waiting_does_not_cure_is_raised_once_for_each_loop(
             with pytest.raises(kind, match="fetch t-0 at offset 0"):
                 next(iter(stream))
         assert next(iter(stream)).value == b"a"
+
+
+def test_what_the_broker_reports_as_corrupt_is_passed_one_offset_at_a_time_if_the_program_says_so() -> None:
+    told: list[tuple[int, int]] = []
+    with Leader(batch("a", "b", "c"), end=3) as leader:
+        leader.errors = [ErrorCode.CORRUPT_MESSAGE] * 3
+        with connect(
+            leader, on_corrupt=lambda each: told.append((each.first_offset, each.next_offset))
+        ) as it:
+            assert [message.offset for message in islice(it.stream("t"), 1)] == [2]
+            assert (it.metrics().corrupt_batches, it.metrics().skipped_offsets) == (1, 2)
+    assert told == [(0, 1), (1, 2)], "the first of three errors asks for the same offset again"
+
+
+@pytest.mark.parametrize("skips", [False, True], ids=["raise", "skip"])
+def test_batches_before_bytes_that_are_no_batch_are_handed_out_first(skips: bool) -> None:
+    beginning = batch("a", "b")
+    broken = bytearray(batch("c", base=2))
+    broken[MAGIC_AT] = 77
+    option = "skip" if skips else "raise"
+    with Leader(beginning + broken, end=3) as leader, connect(leader, on_corrupt=option) as connector:
+        loop = iter(connector.stream("t"))
+        assert [next(loop).value, next(loop).value] == [b"a", b"b"]
+
+
+def test_a_read_ends_although_its_last_batch_is_skipped() -> None:
+    told: list[tuple[int, int]] = []
+    spoilt = bytearray(batch("b", "c", base=1))
+    spoilt[-1] ^= 1
+    with Leader(batch("a") + bytes(spoilt), end=3) as leader:
+        found = read(
+            leader.address,
+            "t",
+            end=2,
+            fetch_max_wait_ms=50,
+            on_corrupt=lambda each: told.append((each.first_offset, each.next_offset)),
+        )
+        assert [message.value for message in found] == [b"a"]
+    assert told == [(1, 3)]

@@ -2,11 +2,12 @@
 responses."""
 
 from itertools import islice
+from typing import Any
 
 import pytest
 
 from pyklient.consumer.consumer_connector import ConsumerConnector
-from pyklient.consumer.fetch.fetch_budget import within_queues
+from pyklient.consumer.fetch.fetched_partition import FetchedPartition, within_queues
 from pyklient.protocol.messages import FetchRequest, FetchResponse
 from tests.consumer.feed import Feed, wait_for
 from tests.consumer.stream.bench import Bench, batch, values
@@ -58,7 +59,7 @@ def test_streams_that_are_not_read_fetch_no_more_ahead_than_their_budget(
 
 
 @pytest.mark.parametrize("most", [1, 3])
-def test_a_stream_queues_no_more_chunks_than_the_option_allows_and_gets_all_messages(
+def test_a_stream_with_as_many_chunks_as_the_option_allows_is_not_fetched_for_and_gets_all_messages(
     feed: Feed, long_topic: str, most: int
 ) -> None:
     with ConsumerConnector(
@@ -73,12 +74,13 @@ def test_a_stream_queues_no_more_chunks_than_the_option_allows_and_gets_all_mess
             lambda: cursors.cursors and all(cursor.on_decoded is not None for cursor in cursors.cursors),
             "a fetcher that waits for space in the queue",
         )
-        assert len(queue.items) == most
+        largest = most - 1 + PARTITIONS
+        assert most <= len(queue.items) <= largest
         total = PARTITIONS * (4096 * KIB // (BATCH * len(VALUE))) * BATCH
         offsets: dict[int, list[int]] = {}
         for message in islice(stream, total):
             offsets.setdefault(message.partition, []).append(message.offset)
-            assert len(queue.items) <= most
+            assert len(queue.items) <= largest
     assert offsets == {number: list(range(total // PARTITIONS)) for number in range(PARTITIONS)}
 
 
@@ -87,9 +89,20 @@ def test_a_chunk_that_is_read_lets_all_fetchers_of_its_stream_continue() -> None
     bench = Bench()
     bench.stream.queue.most_chunks = 1
     bench.put(batch("a"), then=1)
-    assert within_queues(bench.cursors) == []
+    states = [FetchedPartition(cursor, bench.stream.queue) for cursor in bench.cursors]
+    assert within_queues(states) == []
     woken = []
     bench.cursors[1].on_decoded = lambda: woken.append(1)
     assert values(list(islice(bench.stream, 1))) == ["a"]
     assert woken == [1]
-    assert within_queues(bench.cursors) == bench.cursors[:1]
+    assert within_queues(states) == states
+
+
+def test_partitions_without_new_records_do_not_keep_another_from_being_read(feed: Feed) -> None:
+    topic = feed.topic(4)
+    options: dict[str, Any] = {"consumer_timeout_ms": 10_000, "queued_max_message_chunks": 1}
+    with ConsumerConnector(feed.bootstrap_servers, auto_offset_reset="earliest", **options) as connector:
+        stream = connector.stream(topic)
+        for partition in (3, 0, 2, 1):
+            feed.send(topic, [str(partition)], partition)
+            assert next(iter(stream)).partition == partition

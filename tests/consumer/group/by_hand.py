@@ -1,4 +1,4 @@
-"""A Membership that a test controls directly, and an OffsetStore that is a dictionary."""
+"""A Membership that a test controls directly, and an OffsetStorage that is a dictionary."""
 
 import threading
 from collections.abc import Callable, Collection, Mapping
@@ -6,7 +6,7 @@ from concurrent.futures import Future
 
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
 from pyklient.consumer.group.subscription import Subscription
-from pyklient.consumer.offsets.offset_store import Rejection, Rejections
+from pyklient.consumer.offsets.offset_storage import Rejection, Rejections
 from pyklient.consumer.owned_partitions import NOBODY, MemberIdentity
 from pyklient.errors import KafkaError
 from pyklient.net.network_client import NetworkClient
@@ -68,7 +68,7 @@ class MembershipByHand:
 
 
 class DictionaryStore:
-    """An OffsetStore that keeps positions in ``positions``. Commits under another generation than
+    """An OffsetStorage that keeps positions in ``positions``. Commits under another generation than
     ``generation`` are outdated; None accepts any generation."""
 
     def __init__(

@@ -1,4 +1,5 @@
-"""A member of a group as a program, which prints the partition and the offset of each message that it gets.
+"""A member of a group as a program, which prints the partition, the offset and the time of each message that
+it gets. The time is ``time.monotonic()``, in seconds.
 
     python -m tests.consumer.group.stopped_member localhost:9092 group topic
 
@@ -6,6 +7,7 @@ It runs on when standard input closes, until it is killed.
 """
 
 import sys
+import time
 
 from pyklient import ConsumerConnector
 
@@ -25,7 +27,8 @@ def main() -> None:
         # A thread that hands out messages then runs for a long time before another thread can stop it.
         sys.setswitchinterval(_SWITCH_INTERVAL)
         for message in connector.stream(topic):
-            sys.stdout.write(f"{message.partition} {message.offset}\n")
+            got_at = time.monotonic()
+            sys.stdout.write(f"{message.partition} {message.offset} {got_at}\n")
             sys.stdout.flush()
             for _ in range(2000):  # some work that does not let other threads run
                 pass

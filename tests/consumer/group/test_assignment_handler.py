@@ -42,7 +42,7 @@ class Interrupted(ConsumerRebalanceListener):
 
 
 class InterruptedStore(DictionaryStore):
-    """An OffsetStore that calls ``then`` while it fetches offsets."""
+    """An OffsetStorage that calls ``then`` while it fetches offsets."""
 
     then: Callable[[], None] = staticmethod(lambda: None)
 

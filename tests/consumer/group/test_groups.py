@@ -150,7 +150,7 @@ def test_a_commit_of_what_others_read_now_names_it_after_committing_the_rest(fee
         with connect(feed, group, client_id="b") as other:
             other.stream(topic)
             wait_for(lambda: held(connector) == {0}, "the rebalance")
-            said = f"not committed: {topic}-1 .*not assign it to this connector in generation 2"
+            said = f"not committed: {topic}-1 .*not assign the partition to this connector in generation 2"
             with pytest.raises(CommitError, match=said) as caught:
                 stream.commit_offsets()
             assert list(caught.value.partitions) == [TopicPartition(topic, 1)]
@@ -277,10 +277,10 @@ def test_a_member_that_stands_still_leaves_and_comes_back_when_its_loop_goes_on(
     with connect(feed, group, max_poll_interval_ms=500) as connector:
         loop = iter(connector.stream(topic))
         assert next(loop).value == b"a"
-        left = "its loop has asked for no message within max_poll_interval_ms=500 although one waits"
+        left = "its loop has asked for no message within max_poll_interval_ms=500 although a message waits"
         wait_for(lambda: left in caplog.text, "the member to leave")
         wait_for(lambda: not held(connector), "the partitions to be given back")
-        with pytest.raises(CommitError, match="a loop took no message for max_poll_interval_ms"):
+        with pytest.raises(CommitError, match="a loop asked for no message for max_poll_interval_ms"):
             connector.commit_offsets()
         assert values([next(loop), next(loop)]) == ["a", "b"]
         assert "because the member's loop goes on" in caplog.text

@@ -120,6 +120,7 @@ def test_a_member_whose_process_was_stopped_for_longer_than_its_session_gives_it
         assert next(loop).value == b"a"
         membership = connector._membership
         assert isinstance(membership, ClassicMembership)
+        assert membership._loop is not None
         before = membership.identity
         membership._loop._heartbeats._ran_at -= 10  # as if the thread had not run since then
         wait_for(lambda: len(listener.told) == 4, "to join again")

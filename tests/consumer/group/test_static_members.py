@@ -56,3 +56,19 @@ def test_two_processes_of_one_instance_id_fence_the_older_one(feed: Feed) -> Non
             with pytest.raises(BrokerError, match="give each process its own"):
                 for _ in stream:
                     pass
+
+
+def test_a_fenced_member_that_closes_says_that_another_process_has_its_instance_id(
+    feed: Feed, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic, group = feed.topic(1, "a", "b"), feed.name()
+    with connect(feed, group, group_instance_id="one", auto_commit_interval_ms=60_000) as older:
+        loop = iter(older.stream(topic))
+        assert [next(loop).value, next(loop).value] == [b"a", b"b"]
+        with connect(feed, group, group_instance_id="one") as newer:
+            newer.stream(topic)
+            wait_for(lambda: older._ownership.ended, "the older member to hear of it")
+    closed = [record.getMessage() for record in caplog.records if "has closed without" in record.getMessage()]
+    assert len(closed) == 1
+    assert "another process has joined as group_instance_id='one'" in closed[0]
+    assert "rebalances" not in closed[0]

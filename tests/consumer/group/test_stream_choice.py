@@ -6,7 +6,7 @@ import pytest
 
 from pyklient.consumer.group.stream_choice import StreamChoice
 from pyklient.consumer.group.subscription import Subscription
-from pyklient.consumer.topic_filter import Whitelist
+from pyklient.consumer.topic_filters.topic_filter import Whitelist
 from pyklient.topic_partition import TopicPartition
 
 NAMED = Subscription({"t": 2, "u": 2})

@@ -6,7 +6,7 @@ import pytest
 
 from pyklient.consumer.group import subscription as subscription_module
 from pyklient.consumer.group.subscription import Subscription, TopicSelection
-from pyklient.consumer.topic_filter import Blacklist, Whitelist
+from pyklient.consumer.topic_filters.topic_filter import Blacklist, Whitelist
 from pyklient.net.metadata import Metadata, PartitionInfo, TopicInfo
 
 FILTER = Subscription(topic_filter=Whitelist("click.*"), shared_streams=3)

@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from pyklient.config import ConsumerConfig
-from pyklient.consumer.group.membership_and_offset_store import choose_coordination
-from pyklient.consumer.group.zookeeper.fenced_offset_store import FencedOffsetStore
-from pyklient.consumer.offsets.offset_store import OffsetStore
+from pyklient.consumer.group.membership_and_offset_storage import choose_coordination
+from pyklient.consumer.group.zookeeper.fenced_offset_storage import FencedOffsetStorage
+from pyklient.consumer.offsets.offset_storage import OffsetStorage
 from pyklient.net.network_client import NetworkClient
 from tests.servers.kafka import KraftCluster
 from tests.servers.zookeeper import connected, numbered_children
@@ -33,7 +33,7 @@ KINDS: Final[Mapping[str, tuple[bool, Mapping[str, Any]]]] = {
 @contextmanager
 def open_store(
     broker: ZooKeeperKafka | KraftCluster, kind: str, group: str, **options: Any
-) -> Iterator[OffsetStore]:
+) -> Iterator[OffsetStorage]:
     """Return the store of *kind* that a connector of *group* would use to keep positions."""
     needs_address, chosen = KINDS[kind]
     address = {}
@@ -46,7 +46,7 @@ def open_store(
     try:
         store = choose_coordination(client, config).store
         # There is no member whose session could be over.
-        yield store.store if isinstance(store, FencedOffsetStore) else store
+        yield store.store if isinstance(store, FencedOffsetStorage) else store
     finally:
         client.close()
 

@@ -1,13 +1,15 @@
 """Commits for which the program does not wait, on a reference broker."""
 
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Collection, Mapping
 from itertools import islice
 from typing import Any
 
 import pytest
 
-from pyklient.consumer.offsets.background_commits import BackgroundCommits
+from pyklient.consumer.group.rebalance_listener import ConsumerRebalanceListener
+from pyklient.consumer.offsets.background_commits import BackgroundCommits, CommitCallback
 from pyklient.consumer.offsets.uncommitted_positions import ToCommit
 from pyklient.errors import ClosedError, CommitError, ConfigurationError, KafkaError, KafkaTimeoutError
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
@@ -26,7 +28,7 @@ def test_the_positions_at_the_time_of_the_call_are_committed_and_told(feed: Feed
         connector.commit_offsets_async(callback=lambda *outcome: outcomes.append(outcome))
         next(messages)
         wait_for(lambda: outcomes, "the callback")
-        assert outcomes == [({partition: OffsetAndMetadata(1)}, None)]
+        assert outcomes == [({partition: OffsetAndMetadata(1, leader_epoch=0)}, None)]
         assert feed.committed(group, partition.topic) == [1]
 
 
@@ -216,6 +218,34 @@ def test_a_callback_that_waits_for_commits_makes_those_behind_it_in_order() -> N
     commits.join(5.0)
 
 
+def test_a_short_wait_while_a_callback_runs_does_not_shorten_the_time_of_earlier_commits() -> None:
+    told, attempts = list[KafkaError | None](), list[float]()
+    called, go_on = threading.Event(), threading.Event()
+
+    def commit(wanted: Mapping[TopicPartition, ToCommit], deadline: float) -> None:
+        if wanted:
+            attempts.append(deadline)
+            if len(attempts) == 1:
+                threading.Event().wait(max(0.0, deadline - time.monotonic()))
+                raise KafkaTimeoutError("the coordinator did not answer in time")
+
+    def hold(*_outcome: Any) -> None:
+        called.set()
+        assert go_on.wait(10)
+
+    commits = BackgroundCommits(commit, threading.Lock())
+    commits.put(nothing, 500.0, hold)
+    assert called.wait(10)
+    wanted = {TopicPartition("t", 0): ToCommit(OffsetAndMetadata(1), 1)}
+    commits.put(lambda _queued: wanted, 500.0, lambda _offsets, error: told.append(error))
+    assert not commits.wait(0.02, for_callbacks=False)
+    go_on.set()
+    wait_for(lambda: told == [None], "the commit that was made again")
+    assert attempts[1] - attempts[0] > 400, "the second attempt has the time of the commit itself"
+    commits.end()
+    commits.join(5.0)
+
+
 def test_a_commit_after_the_end_is_an_error_and_those_before_are_made() -> None:
     made, told = list[float](), list[KafkaError | None]()
     commits = BackgroundCommits(lambda _wanted, deadline: made.append(deadline), threading.Lock())
@@ -240,3 +270,69 @@ def test_closing_in_a_callback_commits_what_was_read(feed: Feed) -> None:
     connector.commit_offsets_async({TopicPartition(topic, 0): 1}, close)
     assert closed.wait(10)
     assert feed.committed(group, topic) == [3]
+
+
+def test_a_callback_may_wait_for_a_rebalance_while_more_commits_wait(feed: Feed) -> None:
+    topic, group = feed.topic(2, *"abcd"), feed.name()
+    feed.send(topic, "abcd", partition=1)
+    zero, one = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    called, revoked, told = threading.Event(), threading.Event(), list[Outcome]()
+
+    class Revoked(ConsumerRebalanceListener):
+        def on_partitions_revoked(self, partitions: Collection[TopicPartition]) -> None:
+            if partitions:
+                revoked.set()
+
+    def wait_for_rebalance(*_outcome: Any) -> None:
+        called.set()
+        assert revoked.wait(20)
+
+    options = {"session_timeout_ms": 30_000, "auto_commit_interval_ms": 3_600_000}
+    with connect(feed, group, client_id="a", **options) as connector:
+        connector.set_rebalance_listener(Revoked())
+        connector.stream(topic)
+        connector.commit_offsets_async({zero: 1}, wait_for_rebalance)
+        assert called.wait(10)
+        connector.commit_offsets_async({zero: 2}, lambda *outcome: told.append(outcome))
+        connector.commit_offsets_async({one: 3}, lambda *outcome: told.append(outcome))
+        with connect(feed, group, client_id="b", **options) as other:
+            joining = threading.Thread(target=other.stream, args=(topic,))
+            joining.start()
+            assert revoked.wait(10), "the rebalance makes the commits for which it waits"
+            joining.join(10)
+            wait_for(lambda: len(told) == 2, "the callbacks of the other commits")
+    assert told == [({zero: OffsetAndMetadata(2)}, None), ({one: OffsetAndMetadata(3)}, None)]
+    assert feed.committed(group, topic, 2) == [2, 3]
+
+
+def test_who_waits_while_a_callback_runs_makes_each_commit_once_and_an_interrupted_one_fails() -> None:
+    made, told = list[str](), list[KafkaError | None]()
+    called, go_on, interrupts = threading.Event(), threading.Event(), ["second"]
+
+    def commit(wanted: Mapping[TopicPartition, ToCommit], _deadline: float) -> None:
+        made.extend(each.topic for each in wanted)
+        if made[-1:] == interrupts:
+            raise KeyboardInterrupt
+
+    def hold(*_outcome: Any) -> None:
+        called.set()
+        assert go_on.wait(10)
+
+    def put(name: str, callback: CommitCallback) -> None:
+        wanted = {TopicPartition(name, 0): ToCommit(OffsetAndMetadata(1), 1)}
+        commits.put(lambda _queued: wanted, 5.0, callback)
+
+    commits = BackgroundCommits(commit, threading.Lock())
+    for name in ("first", "second", "third", "fourth"):
+        put(name, hold if name == "first" else lambda _offsets, error: told.append(error))
+        assert called.wait(10)
+    with pytest.raises(KeyboardInterrupt):
+        commits.wait(5.0, for_callbacks=False)
+    assert commits.wait(5.0, for_callbacks=False)
+    assert made == ["first", "second", "third", "fourth"]
+    assert told == [], "callbacks come one after the other"
+    go_on.set()
+    assert commits.wait(5.0, for_callbacks=True)
+    assert ["was interrupted" in str(told[0]), *told[1:]] == [True, None, None]
+    commits.end()
+    commits.join(5.0)

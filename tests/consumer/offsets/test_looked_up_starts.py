@@ -10,12 +10,13 @@ import pytest
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.consumer_connector import ConsumerConnector
 from pyklient.consumer.fetch.fetch_position import Cursor
+from pyklient.consumer.fetch.fetch_queue import FetchQueue
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
 from pyklient.consumer.group.stream_choice import StreamChoice
 from pyklient.consumer.group.subscription import Subscription
-from pyklient.consumer.offsets.dual_offset_store import DualOffsetStore
+from pyklient.consumer.offsets.dual_offset_storage import DualOffsetStorage
 from pyklient.consumer.offsets.offset_committer import OffsetCommitter
-from pyklient.consumer.offsets.offset_store import OffsetStore
+from pyklient.consumer.offsets.offset_storage import OffsetStorage
 from pyklient.consumer.owned_partitions import LookedUp, MemberIdentity, Ownership
 from pyklient.protocol.primitives import ZERO_UUID
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
@@ -86,8 +87,10 @@ class Cursors:
     def __init__(self) -> None:
         self.cursors: dict[int, Cursor] = {}
 
-    def add(self, cursors: Sequence[Cursor]) -> None:
-        self.cursors.update((cursor.partition.partition, cursor) for cursor in cursors)
+    def hold_back(self, cursors: Sequence[tuple[Cursor, FetchQueue]]) -> None: ...
+
+    def release(self, cursors: Sequence[tuple[Cursor, FetchQueue]]) -> None:
+        self.cursors.update((cursor.partition.partition, cursor) for cursor, _ in cursors)
 
     def drop_inactive(self) -> None: ...
 
@@ -103,7 +106,7 @@ def taken_over(
 
 
 def assigned_again(
-    bench: Bench, partitions: list[TopicPartition], store: OffsetStore
+    bench: Bench, partitions: list[TopicPartition], store: OffsetStorage
 ) -> tuple[dict[int, Cursor], OffsetCommitter]:
     """Assign *partitions* to *bench* again, which begin at their offsets in *store*. Return the cursors of
     its stream, by partition, and what commits its positions."""
@@ -154,7 +157,7 @@ def test_a_start_that_one_of_two_stores_has_is_committed_to_both_although_nothin
     bench, (zero, one) = Bench(), (TopicPartition("t", number) for number in range(2))
     kafka = DictionaryStore({one: OffsetAndMetadata(9, "in Kafka", 3)})
     zookeeper = DictionaryStore({zero: OffsetAndMetadata(7)})
-    cursors, commits = assigned_again(bench, [zero, one], DualOffsetStore(kafka, zookeeper))
+    cursors, commits = assigned_again(bench, [zero, one], DualOffsetStorage(kafka, zookeeper))
     assert [cursors[number].position for number in range(2)] == [7, 9]
     commits.commit_completed(1.0, in_hand=False)
     assert kafka.positions == zookeeper.positions
@@ -165,7 +168,7 @@ def test_a_start_that_both_stores_have_is_not_committed_again() -> None:
     bench, zero = Bench(), TopicPartition("t", 0)
     kafka = DictionaryStore({zero: OffsetAndMetadata(7, "in Kafka")})
     zookeeper = DictionaryStore({zero: OffsetAndMetadata(7)})
-    _, commits = assigned_again(bench, [zero], DualOffsetStore(kafka, zookeeper))
+    _, commits = assigned_again(bench, [zero], DualOffsetStorage(kafka, zookeeper))
     commits.commit_completed(1.0, in_hand=False)
     assert zookeeper.positions == {zero: OffsetAndMetadata(7)}
 

@@ -6,9 +6,9 @@ from concurrent.futures import Future
 
 import pytest
 
-from pyklient.consumer.offsets.no_offset_store import NoOffsetStore
+from pyklient.consumer.offsets.no_offset_storage import NoOffsetStorage
 from pyklient.consumer.offsets.offset_committer import OffsetCommitter
-from pyklient.consumer.offsets.offset_store import Rejection, Rejections
+from pyklient.consumer.offsets.offset_storage import Rejection, Rejections
 from pyklient.consumer.owned_partitions import Assignment, MemberIdentity, OwnedPartition, Ownership
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import CommitError, broker_error
@@ -24,8 +24,8 @@ def assignment(generation: int, since: dict[TopicPartition, int]) -> Assignment:
     return Assignment(MemberIdentity(generation, "m"), owned)
 
 
-class Store(NoOffsetStore):
-    """An OffsetStore whose commits end with the codes in ``answers`` in turn, and after that without an
+class Store(NoOffsetStorage):
+    """An OffsetStorage whose commits end with the codes in ``answers`` in turn, and after that without an
     error. ``asked`` holds the positions of each commit."""
 
     def __init__(self) -> None:
@@ -33,6 +33,7 @@ class Store(NoOffsetStore):
         self.asked: list[dict[TopicPartition, int]] = []
         self.meanwhile: Callable[[], None] = lambda: None
         self.once = False
+        self.timeouts: list[float] = []
 
     def commit(
         self,
@@ -43,6 +44,7 @@ class Store(NoOffsetStore):
         once: bool = False,
     ) -> Rejections:
         self.once = once
+        self.timeouts.append(timeout)
         self.asked.append({each: at.offset for each, at in positions.items()})
         codes = self.answers.pop(0) if self.answers else {}
         self.meanwhile()
@@ -129,6 +131,12 @@ def test_a_commit_that_is_tried_once_waits_for_no_other_generation() -> None:
     with pytest.raises(CommitError, match="t-0"):
         group.commits.commit([group.bench.stream], 5.0, once=True)
     assert (group.asked, group.store.once) == ([{T0: 2, T1: 2}], True)
+
+
+def test_a_commit_without_time_is_not_made_with_less_than_no_time() -> None:
+    group = Group()
+    group.commits.commit([group.bench.stream], 0)
+    assert group.store.timeouts == [0.0]
 
 
 def test_what_another_member_reads_now_is_not_committed() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from pyklient import Admin, ConsumerConnector, Producer, read
-from pyklient.classic.java_hashes import string_hash
+from pyklient.kernel import string_hash
 from tests.servers.fixtures import NewName
 from tests.servers.topics import create_topic
 from tests.servers.zookeeper_kafka import ZooKeeperKafka

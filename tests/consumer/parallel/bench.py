@@ -51,7 +51,7 @@ class Bench:
             self.partition, generation=self._generation, committed=committed, reached=reached
         )
         start = self.owned.start or 0
-        cursor = Cursor(self.owned, self.stream.queue, position=start, reset="earliest")
+        cursor = Cursor(self.owned, position=start, reset="earliest")
         found = [record for record in self._records if record.offset >= start]
         if found:
             batches = [

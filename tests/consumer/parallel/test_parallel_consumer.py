@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -14,10 +15,11 @@ from pyklient import Message, TopicPartition
 from pyklient.consumer.consumer_connector import ConsumerConnector
 from pyklient.consumer.parallel import completed_offsets, parallel_consumer
 from pyklient.consumer.parallel.parallel_consumer import ParallelConsumer
-from pyklient.consumer.topic_filter import Whitelist
+from pyklient.consumer.topic_filters.topic_filter import Whitelist
 from pyklient.errors import ClosedError, ConfigurationError, MessageStreamsExistError, WorkerProcessError
 from pyklient.kernel import encode_batch
 from pyklient.protocol.records import NewRecord
+from pyklient.protocol.records.layout import BATCH_SIZE
 from tests.consumer.feed import Feed, wait_for
 from tests.consumer.group.test_groups import connect, held
 from tests.consumer.parallel import handlers
@@ -246,6 +248,35 @@ def test_closing_the_connector_waits_for_what_handlers_have_in_hand(feed: Feed) 
         wait_for(lambda: again.done == ["a2"], "the message that nobody had in hand")
 
 
+def test_a_handler_that_closes_the_connector_is_not_waited_for_but_all_others_are(feed: Feed) -> None:
+    topic, group = feed.topic(), feed.name()
+    send(feed, topic, ("a", "a1"), ("b", "b1"), ("c", "c1"))
+    gates, took = Gates("b1"), 0.0
+    options = {**PARALLEL, "auto_commit_interval_ms": 60_000}
+
+    def handle(message: Message) -> None:
+        nonlocal took
+        if message.value == b"c1":
+            wait_for(lambda: sorted(gates.begun) == ["a1", "b1"], "the other handlers")
+            threading.Timer(0.3, gates.open, ["b1"]).start()
+            began = time.monotonic()
+            connector.close(timeout=60)
+            took = time.monotonic() - began
+        else:
+            gates(message)
+
+    connector = connect(feed, group, **options)
+    with Running(connector.parallel(topic, handle, workers=3)) as running:
+        running.join()
+    assert running.error is None
+    assert sorted(gates.done) == ["a1", "b1"]
+    assert 0.3 <= took < 10, "the handler of b1 was waited for, and that of c1 was not"
+    assert feed.committed(group, topic) == [2]
+    again = Gates()
+    with connect(feed, group, **PARALLEL) as connector, Running(connector.parallel(topic, again)):
+        wait_for(lambda: again.done == ["c1"], "the message whose handler has closed the connector")
+
+
 def test_closing_does_not_wait_for_ever_and_commits_what_is_done(feed: Feed) -> None:
     topic, group = feed.topic(), feed.name()
     send(feed, topic, ("a", "a1"), ("b", "b1"))
@@ -389,6 +420,17 @@ def test_run_after_the_connector_was_closed_is_an_error(feed: Feed) -> None:
         consumer.run()
 
 
+async def handle_later(*_: object) -> None:
+    """A coroutine function, which a program passes by mistake."""
+
+
+class HandlesLater:
+    """An object whose calls make coroutines."""
+
+    async def __call__(self, message: Message) -> None:
+        pass
+
+
 @pytest.mark.parametrize(
     ("topics", "options", "error", "text"),
     [
@@ -400,6 +442,9 @@ def test_run_after_the_connector_was_closed_is_an_error(feed: Feed) -> None:
         (None, {}, TypeError, "topics takes a list"),
         ("t", {"handler": 7}, TypeError, "takes a message"),
         ("t", {"on_error": 7}, TypeError, "on_error must be a function"),
+        ("t", {"handler": handle_later}, TypeError, "^handler is a coroutine function"),
+        ("t", {"handler": HandlesLater()}, TypeError, "^handler is a coroutine function"),
+        ("t", {"on_error": handle_later}, TypeError, "^on_error is a coroutine function"),
         ("t", {"processes": 7}, TypeError, "processes"),
         ("t", {"processes": True, "handler": lambda message: None}, TypeError, "cannot be pickled"),
     ],
@@ -423,3 +468,22 @@ def test_a_worker_process_that_cannot_be_started_ends_the_run_with_the_error(
         with Running(consumer) as running:
             wait_for(lambda: running.error is not None, "the end of the run")
     assert str(running.error) == "no more processes"
+
+
+def test_a_batch_that_cannot_be_read_is_skipped_and_committed_past(feed: Feed) -> None:
+    topic, group = feed.topic(1), feed.name()
+    for texts in ("ab", "cd", "ef"):
+        feed.send(topic, texts)
+    feed.overwrite(topic, 1, BATCH_SIZE + 2, b"\xff")
+    told: list[tuple[int, int]] = []
+    handled: list[bytes] = []
+    with connect(
+        feed, group, on_corrupt=lambda each: told.append((each.first_offset, each.next_offset))
+    ) as connector:
+        with Running(connector.parallel(topic, lambda message: handled.append(message.value), workers=2)):
+            wait_for(lambda: len(handled) == 4, "the messages before and after the batch")
+        counts = connector.metrics()
+        assert (counts.corrupt_batches, counts.skipped_offsets) == (1, 2)
+    assert sorted(handled) == [b"a", b"b", b"e", b"f"]
+    assert told == [(2, 4)]
+    assert feed.committed(group, topic) == [6]

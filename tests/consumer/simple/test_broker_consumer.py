@@ -327,8 +327,10 @@ def test_an_address_that_is_none_is_an_error(
         (
             lambda it: it.fetch(("t", 0, 0)),
             TypeError,
-            "request takes a PartitionFetch or a SimpleFetchRequest",
+            r"request takes a PartitionFetch or a SimpleFetchRequest, .* write fetch\(PartitionFetch\(",
         ),
+        (lambda it: it.fetch("t", 0, 0), TypeError, r"write fetch\(PartitionFetch\(topic, partition, offset"),
+        (lambda it: it.fetch("t", partition=0), TypeError, r"write fetch\(PartitionFetch\("),
         (lambda it: it.multifetch({"t": 0}), TypeError, "fetches takes a list"),
         (lambda it: it.multifetch([("t", 0)]), TypeError, "each item of fetches must be a PartitionFetch"),
         (

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from pyklient.consumer.fetch.fetch_position import Cursor, FetchedBatches
+from pyklient.consumer.fetch.fetch_queue import FetchQueue
 from pyklient.consumer.owned_partitions import Assignment, MemberIdentity, OwnedPartition
 from pyklient.consumer.stream.messages_or_columns import Decoding
 from pyklient.consumer.stream.stream_core import StreamCore
@@ -67,7 +68,8 @@ class Bench:
         )
         self.reads_again = False
         """True if the batches of a partition that is restarted are queued again."""
-        self._logs: dict[int, list[tuple[memoryview, int, int]]] = {}
+        self.logs: dict[int, list[tuple[memoryview, int, int]]] = {}
+        """The batches of each partition that are queued then, each with its first and its next offset."""
         self.assignment = self.assign(generation=1)
 
     def assign(self, *, generation: int) -> Assignment:
@@ -75,9 +77,7 @@ class Bench:
         partitions = [TopicPartition("t", 0), TopicPartition("t", 1)]
         owned = {each: OwnedPartition(each, generation=generation) for each in partitions}
         self.assignment = Assignment(MemberIdentity(generation, "m"), owned)
-        self.cursors = [
-            Cursor(each, self.stream.queue, position=0, reset="earliest") for each in owned.values()
-        ]
+        self.cursors = [Cursor(each, position=0, reset="earliest") for each in owned.values()]
         for cursor in self.cursors:
             self.stream.queue.begin(cursor)
         return self.assignment
@@ -94,19 +94,19 @@ class Bench:
         transactions = None if aborted is None else AbortedTransactions(aborted)
         records = memoryview(b"".join(batches))
         fetched = FetchedBatches(self.cursors[partition], records, start, then, transactions)
-        self._logs.setdefault(partition, []).append((fetched.buffer, start, then))
+        self.logs.setdefault(partition, []).append((fetched.buffer, start, then))
         self.stream.queue.put([fetched])
         return fetched
 
-    def _restart(self, cursor: Cursor, at: int | None) -> None:
+    def _restart(self, queue: FetchQueue, cursor: Cursor, at: int | None) -> None:
         self.restarted.append((cursor.partition, at))
-        successor = self.stream.queue.replace(cursor, at)
+        successor = queue.replace(cursor, at)
         if self.reads_again and at is not None and successor is not None:
             self.cursors[cursor.partition.partition] = successor
-            self.stream.queue.put(
+            queue.put(
                 [
                     FetchedBatches(successor, buffer, max(at, start), then)
-                    for buffer, start, then in self._logs[cursor.partition.partition]
+                    for buffer, start, then in self.logs[cursor.partition.partition]
                     if then > at
                 ]
             )

@@ -1,5 +1,6 @@
 """Ctrl-C between any two steps of a loop, after which another loop continues."""
 
+import logging
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -9,16 +10,17 @@ from typing import Any
 
 import pytest
 
+from pyklient.consumer.fetch import consumed_positions, fetch_queue
 from pyklient.consumer.fetch.fetch_position import FetchFailure
 from pyklient.consumer.stream import (
     active_loop,
     chunk_reader,
-    consumed_positions,
-    fetch_queue,
+    decoding_failures,
     message_in_hand,
     stream_core,
 )
 from pyklient.consumer.stream.stream_core import StreamCore
+from pyklient.corrupt_records import CorruptRecords
 from pyklient.errors import ConsumerTimeout, KafkaError
 from pyklient.kernel.decode import message_decoding
 from pyklient.topic_partition import TopicPartition
@@ -26,7 +28,15 @@ from tests.consumer.stream.bench import Bench, batch, marker, until_raised, valu
 
 pytestmark = pytest.mark.both_kernels
 
-_MODULES = (stream_core, chunk_reader, fetch_queue, consumed_positions, message_in_hand, active_loop)
+_MODULES = (
+    stream_core,
+    chunk_reader,
+    decoding_failures,
+    fetch_queue,
+    consumed_positions,
+    message_in_hand,
+    active_loop,
+)
 _FILES = tuple(str(module.__file__) for module in _MODULES)
 
 
@@ -282,3 +292,71 @@ def test_an_interrupted_seek_has_happened_or_not_and_loses_nothing() -> None:
         seen = "".join(values(until_raised(bench.stream)))
         assert seen == "abcde" or (interrupted and seen == "bcde"), f"interrupted at step {step}"
         assert bench.committable(in_hand=False) == {0: 5}, f"interrupted at step {step}"
+
+
+def test_damaged_records_are_skipped_counted_and_logged_wherever_the_skip_is_interrupted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    damaged = bytearray(batch("b", base=1))
+    damaged[-1] ^= 1
+    for step in count(1):
+        told: list[CorruptRecords] = []
+        bench = Bench(timeout=0, on_corrupt=told.append)
+        bench.reads_again = True
+        bench.put(batch("a"), bytes(damaged), batch("c", base=2), then=3)
+        loop = iter(bench.stream)
+        assert values([next(loop)]) == ["a"]
+        caplog.clear()
+        seen: list[Any] = []
+        interruption, interrupted = Interruption(step), False
+        before = sys.gettrace()
+        with caplog.at_level(logging.WARNING, "pyklient.consumer"):
+            sys.settrace(interruption)
+            try:
+                seen.extend(loop)
+            except ConsumerTimeout:
+                pass
+            except KeyboardInterrupt:
+                interrupted = True
+            finally:
+                sys.settrace(before)
+            seen += until_raised(bench.stream)
+        assert set(values(seen)) == {"c"}, f"interrupted at step {step}"
+        assert told[0].first_offset == 1, f"interrupted at step {step}"
+        assert bench.cursors[0].counts.corrupt == (1, 1), f"interrupted at step {step}"
+        logged = [each for each in caplog.records if getattr(each, "event", "") == "corrupt_records_skipped"]
+        assert logged, f"interrupted at step {step}"
+        if not interrupted:
+            assert interruption.left > 0, f"the interruption at step {step} did not end the loop"
+            assert (step > 100, len(logged), len(told)) == (True, 1, 1)
+            return
+
+
+def test_a_damaged_batch_before_the_position_is_passed_by_once_wherever_that_is_interrupted() -> None:
+    damaged = bytearray(batch("a" * 500, "b"))
+    damaged[23:27] = (9).to_bytes(4, "big")  # its last offset, so the broker sends it for offset 2
+    for step in count(1):
+        told: list[CorruptRecords] = []
+        bench = Bench(timeout=0, on_corrupt=told.append)
+        bench.put(bytes(damaged), batch("c", base=2), start=2, then=3)
+        interruption, interrupted = Interruption(step), False
+        seen: list[Any] = []
+        before = sys.gettrace()
+        sys.settrace(interruption)
+        try:
+            seen.extend(bench.stream)
+        except ConsumerTimeout:
+            pass
+        except KeyboardInterrupt:
+            interrupted = True
+        finally:
+            sys.settrace(before)
+        seen += until_raised(bench.stream)
+        assert set(values(seen)) == {"c"}, f"interrupted at step {step}"
+        assert told == [], f"interrupted at step {step}"
+        counted_twice = -bench.cursors[0].waiting_bytes
+        assert counted_twice < len(damaged), f"interrupted at step {step}"
+        if not interrupted:
+            assert counted_twice == 0
+            assert step > 50
+            return

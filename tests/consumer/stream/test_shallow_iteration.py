@@ -65,5 +65,5 @@ def test_a_damaged_batch_is_an_error(magic: int) -> None:
 def test_what_contradicts_shallow_iteration_is_an_error() -> None:
     with pytest.raises(ConfigurationError, match="isolation_level=read_uncommitted"):
         ConsumerConfig.from_options({"shallowiterator_enable": True, "isolation_level": "read_committed"})
-    with pytest.raises(ConfigurationError, match="shallowiterator_enable leaves records compressed"):
+    with pytest.raises(ConfigurationError, match="shallowiterator_enable, which leaves records compressed"):
         Bench(shallow=True).stream.arrow_batches()

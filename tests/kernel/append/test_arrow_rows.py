@@ -302,10 +302,13 @@ class TestEach:
 
 NAMES: Final = cells([b"a", b"b"])
 WRONG: Final[dict[str, tuple[tuple[Any, ...], str]]] = {
-    "too few offsets": ((cells([b"a", b"b"])._replace(length=3),), "12 bytes of offsets, but needs 16"),
+    "too few offsets": (
+        (cells([b"a", b"b"])._replace(length=3),),
+        "12 bytes of offsets, but needs at least 16",
+    ),
     "too little validity": (
         (cells([None] * 9)._replace(validity=b"\x00"),),
-        "1 bytes of validity, but needs 2",
+        "1 bytes of validity, but needs at least 2",
     ),
     "negative": ((cells([b"a"])._replace(first=-1),), "length 1 and first cell -1"),
     "beyond the data": ((cells([b"abc"])._replace(data=b"ab"),), "do not rise from 0 to 2"),
@@ -314,7 +317,7 @@ WRONG: Final[dict[str, tuple[tuple[Any, ...], str]]] = {
     "unequal": ((cells([b"a"]), cells([])), "column key has 0 cells, but there are 1 values"),
     "too few numbers": (
         (cells([b"a"]), None, numbers([3])._replace(data=b"1234567")),
-        "7 bytes of data, but needs 8",
+        "7 bytes of data, but needs at least 8",
     ),
     "nameless": (
         (cells([b"a"]), None, None, None, header_lists([(("n", b""),)])._replace(names=cells([None]))),
@@ -326,7 +329,7 @@ WRONG: Final[dict[str, tuple[tuple[Any, ...], str]]] = {
     ),
     "names without values": (
         (cells([b"a"]), None, None, None, HeaderLists(1, 0, None, bytes(8), NAMES, cells([]))),
-        "column headers has 2 names, but 0 values",
+        "column headers has 2 header keys, but 0 header values",
     ),
     "beyond the headers": (
         (

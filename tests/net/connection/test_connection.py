@@ -313,7 +313,7 @@ def test_a_broker_without_api_versions_is_called_too_old() -> None:
         sock.recv(1000)
 
     with RawServer(hang_up) as server:
-        with pytest.raises(UnsupportedVersionError, match=r"older than 0\.8\.2") as caught:
+        with pytest.raises(UnsupportedVersionError, match=r"older than Kafka 0\.8\.2") as caught:
             opened(server)
         assert isinstance(caught.value, NoVersionsError)
         assert caught.value.retriable, "a broker that is just stopping looks the same"

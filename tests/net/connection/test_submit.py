@@ -69,6 +69,19 @@ def test_what_would_take_a_wait_is_left_to_another_thread(ended: bool) -> None:
             connection.close()
 
 
+@pytest.mark.parametrize("answered_before", [False, True])
+def test_a_broker_that_hangs_up_after_a_request_without_a_response_may_have_rejected_it(
+    broker: ScriptedBroker, connection: Connection, answered_before: bool
+) -> None:
+    broker.on(ProduceRequest, lambda request: HANG_UP)
+    if answered_before:
+        connection.send(HeartbeatRequest()).result(2)
+    connection.submit(ProduceRequest(), 9, lambda *_: None, timeout=2, expects_reply=False)
+    wait_until(lambda: not connection.alive, 5, "an ended connection", poll=0.01)
+    with pytest.raises(BrokerConnectionError, match="closed the connection; it may have rejected messages"):
+        connection.send(HeartbeatRequest())
+
+
 def test_a_small_request_goes_at_once_and_an_ended_connection_says_so(
     broker: ScriptedBroker, connection: Connection
 ) -> None:
@@ -123,7 +136,7 @@ def test_what_nobody_foresaw_in_a_write_is_told_once_and_ends_the_connection(at_
         connection.submit_at_once(HeartbeatRequest(), 3, lambda *outcome: heard.append(outcome), timeout=5)
 
     with far:
-        connection._start_reader(5)
+        connection._responses.start(5)
         (submit_at_once if at_once else submit)()
         ((response, error),) = heard
         assert response is None

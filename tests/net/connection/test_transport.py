@@ -1,6 +1,7 @@
 """Bytes over a real pair of sockets: all of them, in order, in limited time."""
 
 import contextlib
+import pickle
 import socket
 import threading
 import time
@@ -8,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+import pyklient
 from pyklient.errors import BrokerConnectionError, ClosedError, KafkaTimeoutError
 from pyklient.net.connection.transport import Deadline, Endpoint, PeerClosedError, TcpTransport, connect
 
@@ -169,6 +171,16 @@ def test_a_refused_connection_names_the_address_and_what_to_look_at() -> None:
         BrokerConnectionError, match=f"127.0.0.1:{port}: connection refused; check that the broker is run"
     ):
         connect(Endpoint(1, "127.0.0.1", port), time_left())
+
+
+def test_a_refused_connection_is_an_error_that_programs_can_import_and_pickle() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    with pytest.raises(pyklient.UnreachableError) as caught:
+        connect(Endpoint(1, "127.0.0.1", port), time_left())
+    found = pickle.loads(pickle.dumps(caught.value))
+    assert (str(found), found.nobody_there) == (str(caught.value), True)
+    assert found.cause == f"connection refused by 127.0.0.1:{port}"
 
 
 def test_an_unknown_host_is_told_from_an_unreachable_one() -> None:

@@ -19,7 +19,8 @@ from pyklient.errors import (
 )
 from pyklient.kernel import Batch, Delivery
 from pyklient.kernel.append.open_batches import BATCH_COST
-from pyklient.producer.accumulate.accumulator import Clocks, Limits, RecordAccumulator
+from pyklient.producer.accumulate.accumulator import Clocks, RecordAccumulator
+from pyklient.producer.accumulate.limits import Limits
 from pyklient.producer.accumulate.partitioner import StickyPartitioner, as_partitioner
 from pyklient.producer.accumulate.record_checks import RecordChecker
 from pyklient.producer.broker_requirements import BrokerRequirements
@@ -240,7 +241,7 @@ def fill(bench: Bench) -> None:
 def test_memory_that_is_used_up_blocks_and_then_fails() -> None:
     bench = Bench()
     fill(bench)
-    bench.accumulator._clocks = Clocks(lambda: 1_000_000_000, time.monotonic)
+    bench.accumulator.clocks = Clocks(lambda: 1_000_000_000, time.monotonic)
     started = time.monotonic()
     with pytest.raises(BufferFullError, match="max_block_ms=50"):
         bench.send("clicks", bytes(90))
@@ -251,7 +252,7 @@ def test_memory_that_is_used_up_blocks_and_then_fails() -> None:
 def test_memory_that_is_freed_goes_to_those_who_wait_in_turn() -> None:
     bench = Bench(LIMITS._replace(max_block=10.0))
     fill(bench)
-    bench.accumulator._clocks = Clocks(lambda: 1_000_000_000, time.monotonic)
+    bench.accumulator.clocks = Clocks(lambda: 1_000_000_000, time.monotonic)
     order: list[int] = []
 
     def send(number: int) -> None:
@@ -279,7 +280,7 @@ def test_a_small_record_does_not_overtake_a_large_one_that_waits_for_memory() ->
     bench = Bench(LIMITS._replace(max_block=10.0, buffer_memory=4 * (3_000 + BATCH_COST) + 6_000))
     for _ in range(4):
         bench.send("clicks", bytes(3_000))
-    bench.accumulator._clocks = Clocks(lambda: 1_000, time.monotonic)
+    bench.accumulator.clocks = Clocks(lambda: 1_000, time.monotonic)
     threads = []
     for size in (4_000, 10):
         thread = threading.Thread(target=bench.send, args=("clicks", bytes(size)), daemon=True)
@@ -298,7 +299,7 @@ def test_nothing_lingers_while_somebody_waits_for_memory() -> None:
     for partition in range(3):
         bench.send("clicks", bytes(1_000), partition=partition)
     fill(bench)
-    bench.accumulator._clocks = Clocks(lambda: 1_000, time.monotonic)
+    bench.accumulator.clocks = Clocks(lambda: 1_000, time.monotonic)
     with pytest.raises(BufferFullError):
         bench.send("clicks", bytes(1_000))
     assert all(batch.sealed for batch in bench.accumulator.unfinished())

@@ -28,7 +28,7 @@ def memory(which):
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 producer = Producer(sys.argv[1], buffer_memory={buffer}, max_block_ms=2000)
 # On a busy machine, the metadata of thousands of partitions may take longer than max_block_ms.
-producer._accumulator._topics.wait({topic!r}, time.monotonic() + 30)
+producer._accumulator.topics.wait({topic!r}, time.monotonic() + 30)
 producer.send({topic!r}, b"first").result(30)
 before, sent = memory('VmRSS'), 0
 try:

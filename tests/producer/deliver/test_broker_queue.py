@@ -10,7 +10,8 @@ import pytest
 from pyklient.errors import BrokerConnectionError, KafkaError, UnsupportedCodecError
 from pyklient.kernel import read_records
 from pyklient.net.backoff import Backoff
-from pyklient.producer.deliver.broker_queue import BrokerQueue, InFlightRequest, RequestOptions
+from pyklient.producer.deliver.broker_queue import BrokerQueue
+from pyklient.producer.deliver.produce_requests import InFlightRequest, RequestOptions
 from pyklient.producer.metadata_refresher import MetadataRefresher
 from pyklient.producer.threads.sender_thread import SenderThread
 from pyklient.protocol.messages import REQUESTS, ProduceRequest, ProduceResponse

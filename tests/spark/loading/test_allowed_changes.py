@@ -40,7 +40,7 @@ def test_another_topic_is_not_published_beside_the_first_unless_that_is_asked_fo
     for topic in (clicks, views):
         fill(bootstrap, topic, number_records(range(5)))
     load(spark, bootstrap, clicks, tmp_path)
-    said = f"holds loads of topic {clicks}, but this load is of topic {views}"
+    said = f"has records of topic {clicks}, but this load reads only topic {views}"
     with pytest.raises(ConfigurationError, match=f"{said}.*allow=.'topics'"):
         load(spark, bootstrap, views, tmp_path)
     assert spark.read.parquet(str(tmp_path)).count() == 5
@@ -105,7 +105,7 @@ def test_topics_may_be_added_and_left_out_where_one_was_loaded_before() -> None:
     for topics in ({"clicks"}, {"views"}, {"clicks", "orders"}, set[str]()):
         assert changes.check_source("here", topics) == changes.before
     with pytest.raises(
-        ConfigurationError, match="loads of topics clicks, views, but this load is of topic o"
+        ConfigurationError, match="records of topics clicks, views, but this load reads only topic orders"
     ):
         changes.check_source("here", {"orders"})
 
@@ -135,11 +135,11 @@ def test_a_file_of_offsets_without_cluster_and_columns_is_read() -> None:
         ({"consumer_timeout_ms": 2**40}, "^consumer_timeout_ms=1099511627776 is out of range"),
         (
             {"min_partitions": 0},
-            "option min_partitions has the wrong value '0': the option must be a whole number of 1 or more",
+            "option min_partitions has the wrong value '0': expected a whole number of 1 or more",
         ),
         ({"fail_on_data_loss": "maybe"}, "option fail_on_data_loss has the wrong value 'maybe'"),
         ({"bootstrap_servers": "here:99999"}, "^bootstrap_servers: the port of 'here:99999'"),
-        ({"start": {TopicPartition("clicks", 0): -5}}, "^start has -5 for clicks-0, which is not an offset"),
+        ({"start": {TopicPartition("clicks", 0): -5}}, "start has -5 for partition clicks-0: pass an"),
     ],
 )
 def test_errors_of_load_name_its_own_parameters(given: dict[str, Any], said: str, tmp_path: Path) -> None:

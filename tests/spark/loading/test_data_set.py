@@ -123,7 +123,7 @@ def test_only_directories_of_loads_are_taken_for_a_data_set(tmp_path: Path) -> N
         with pytest.raises(ConfigurationError, match=r"_offsets\.json cannot be read .*Restore the file"):
             data.newest()
     (tmp_path / "part-0.parquet").touch()
-    with pytest.raises(ConfigurationError, match=r"contains 'part-0\.parquet', which no load has made"):
+    with pytest.raises(ConfigurationError, match=r"contains 'part-0\.parquet', which is not a load"):
         data.newest()
 
 

@@ -61,6 +61,14 @@ def test_the_command_loads_what_is_new_and_says_what_it_was(
             "the only argument is 'clicks': pass one or more topics, and then PATH as the last argument",
         ),
         (["--start", "soon", "clicks", "/tmp/x"], "'soon' is not a time such as 2025-03-01"),
+        (
+            ["--rewind-to", "a:b:c", "t", "/tmp/x"],
+            "'a:b:c' is neither a time such as 2025-03-01T00:00:00+00:00",
+        ),
+        (
+            ["--rewind-to", "t:0:1", "--rewind-to", "2025-03-01", "t", "/tmp/x"],
+            "takes one time, or the offsets",
+        ),
         (["--conf", "spark", "clicks", "/tmp/x"], "'spark' is not NAME=VALUE"),
         (["a b", "/tmp/x"], "'a b' is not a valid name of a topic"),
     ],

@@ -224,7 +224,7 @@ ERRORS: dict[str, tuple[Job, str]] = {
         lambda word, t: word.read(
             subscribe=t.views, startingOffsets={t.views: {"0": 4}}, endingOffsets={t.views: {"0": 2}}
         ),
-        "(?s)(?i:offset) 4.*2|is offset 2, which is before startingOffsets, offset 4",
+        "(?s)(?i:offset) 4.*2|is offset 2, which is before offset 4 of startingOffsets",
     ),
     "offsets of some partitions": (
         lambda word, t: word.read(subscribe=t.clicks, startingOffsets={t.clicks: {"0": 4}}),
@@ -241,7 +241,7 @@ ERRORS: dict[str, tuple[Job, str]] = {
     ),
     "times the wrong way round": (
         lambda word, t: word.read(subscribe=t.clicks, startingTimestamp=30_000, endingTimestamp=10_000),
-        "(?i)beginning offset .* is after the ending offset|endingTimestamp of .* before startingTimestamp",
+        r"(?i)beginning offset .* is after the ending offset|endingTimestamp of .* which is before offset",
     ),
     "no tasks": (lambda word, t: word.read(subscribe=t.clicks, minPartitions=0), "minPartitions"),
     "deleted records": (

@@ -165,7 +165,7 @@ def _stream_refused(columns: Sequence[str], **options: str) -> Job:
 
 _VALUE = "'v' value"
 REFUSED: dict[str, tuple[Callable[[Word, Topics], DataFrame], str]] = {
-    "no value": (_refused(["'v' page"]), "(?i)value.*(not found|missing)"),
+    "no value": (_refused(["'v' page"]), "(?i)value.*(not found|missing|but have)"),
     "a value that is a number": (_refused(["1 value"]), "(?is)value.*int.*(string.*binary|binary.*string)"),
     "a key that is a number": (_refused([_VALUE, "1 key"]), "(?is)key.*int.*(string.*binary|binary.*string)"),
     "a topic that is a number": (
@@ -188,7 +188,10 @@ REFUSED: dict[str, tuple[Callable[[Word, Topics], DataFrame], str]] = {
     "acks that are none": (_refused([_VALUE], kafka__acks="some"), "(?is)acks"),
     "a codec that is none": (_refused([_VALUE], kafka__compression__type="rar"), "(?i)compression.type"),
     "a topic overwritten": (_overwritten, "(?i)mode overwrite"),
-    "a stream without values": (_stream_refused(["key"], topic="t"), "(?i)value.*(not found|missing)"),
+    "a stream without values": (
+        _stream_refused(["key"], topic="t"),
+        "(?i)value.*(not found|missing|but have)",
+    ),
     "a stream without a topic": (_stream_refused(["value"]), "(?i)topic option|option topic"),
 }
 """Writes that raise an error with both formats, and a pattern that both errors match."""

@@ -169,7 +169,7 @@ def test_a_refusal_ends_a_long_partition_early(broker: ProduceBroker) -> None:
 def test_a_micro_batch_of_a_query_that_is_not_known_needs_a_name() -> None:
     assert task_origin("nightly", "token", 5) == TaskOrigin("nightly", 5, 0)
     assert task_origin("nightly", "token") == TaskOrigin("nightly", 0, 0)
-    with pytest.raises(ConfigurationError, match="Spark Connect does not tell it to foreachBatch: name the"):
+    with pytest.raises(ConfigurationError, match="Spark Connect does not pass it to foreachBatch: name the"):
         task_origin(None, "token", 5)
 
 

@@ -107,7 +107,7 @@ def test_options_of_kafka_reach_the_producer(spark: SparkSession, address: str, 
 @pytest.mark.parametrize(
     ("columns", "options", "message"),
     [
-        (["'v' page"], {}, "column value .* is missing: the rows have page"),
+        (["'v' page"], {}, "need a column `value` .*, but have only page"),
         (["1 value"], {}, "column value is int, but must be STRING or BINARY"),
         (["'v' value", "1.5D key"], {}, "column key is double, but must be STRING or BINARY"),
         (["'v' value", "1 topic"], {}, "column topic is int, but must be STRING"),
@@ -130,7 +130,7 @@ def test_options_of_kafka_reach_the_producer(spark: SparkSession, address: str, 
             "option 'kafka.linger' is unknown; did you mean 'kafka.linger.ms'",
         ),
         (["'v' value"], {"kafka__acks": "2"}, "acks='2' is not one of"),
-        (["'v' value"], {"kafka__partitioner": "x"}, "partitioner accepts only a Python object"),
+        (["'v' value"], {"kafka__partitioner": "x"}, "partitioner cannot be set for a write"),
         (
             ["'v' value"],
             {"deduplicationHeaders": "yes"},

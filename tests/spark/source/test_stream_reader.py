@@ -13,7 +13,7 @@ from pyklient.spark.source.source_options import SourceOptions
 from pyklient.spark.source.stream_reader import LimitedStreamReader
 from pyklient.spark.source.task_planning import RangePartition
 from tests.servers.fixtures import NewTopic
-from tests.spark.topics import fill, number_records
+from tests.spark.topics import delete_topic, fill, number_records
 
 pytestmark = pytest.mark.brokers(real=False)
 
@@ -164,8 +164,7 @@ def test_a_topic_that_is_gone_is_no_loss_to_a_batch_that_reads_nothing_of_it(
     topic, other = new_topic(), new_topic()
     fill(bootstrap, other, number_records(range(3)))
     source = reader(f"{topic},{other}")
-    with Admin(bootstrap) as admin:
-        admin.delete_topic(topic)
+    delete_topic(bootstrap, topic)
     start = {topic: {"0": 7}, other: {"0": 0}}
     assert ranges(source.partitions(start, {topic: {"0": 7}, other: {"0": 3}})) == [(0, 0, 3)]
     with pytest.raises(DataLossError, match=f"{topic}-0 was deleted before .* offset 7 on were read"):

@@ -11,7 +11,7 @@ from pyklient import Admin
 from tests.servers.fixtures import NewTopic
 from tests.servers.process import wait_until
 from tests.spark.streams import Stream
-from tests.spark.topics import delete_before, fill, number_records, transaction
+from tests.spark.topics import delete_before, delete_topic, fill, number_records, transaction
 
 pytestmark = pytest.mark.brokers(min="4.3")
 NEWEST = pytest.mark.brokers(min="4.3", real=True)
@@ -238,8 +238,7 @@ def test_without_its_topic_a_stream_fails_or_waits_for_it(
     strict = Stream(spark, bootstrap, tmp_path, subscribe=f"{topic},{other}", startingOffsets="earliest")
     fill(bootstrap, topic, number_records(range(5)))
     assert strict.drain() == list(range(5))
-    with Admin(bootstrap) as admin:
-        admin.delete_topic(topic)
+    delete_topic(bootstrap, topic)
     with pytest.raises(StreamingQueryException, match=f"{topic}-0 was deleted before .* offset 5 on were"):
         strict.drain()
 

@@ -13,7 +13,7 @@ from pyklient.spark.source.source_options import SourceOptions
 from pyklient.spark.source.task_reader import record_batches
 from tests.servers.fixtures import NewTopic
 from tests.servers.process import wait_until
-from tests.spark.topics import delete_before, fill, number_records
+from tests.spark.topics import delete_before, delete_topic, fill, number_records
 
 pytestmark = pytest.mark.brokers(min="4.3")
 LITTLE_AT_A_TIME = {
@@ -91,8 +91,7 @@ def test_a_log_that_ends_too_early_fails_the_task_or_ends_it(bootstrap: str, new
 
 def test_a_topic_that_is_gone_fails_the_task_or_ends_it(bootstrap: str, new_topic: NewTopic) -> None:
     topic = new_topic()
-    with Admin(bootstrap) as admin:
-        admin.delete_topic(topic)
+    delete_topic(bootstrap, topic)
     with pytest.raises(DataLossError, match=f"offsets 0 to 5 of {topic}-0 were deleted with their topic"):
         list(scan(bootstrap, topic, 0, 5))
     patience = {"kafkaConsumer.pollTimeoutMs": "500"}

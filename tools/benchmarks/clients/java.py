@@ -5,8 +5,8 @@ The settings are those that the documentation of Kafka and Confluent's "Optimize
 `batch.size` 200,000, `linger.ms` 10, a larger `buffer.memory` (128 MiB), fetches of 4 MiB for each partition
 and `max.poll.records` 10,000. The consumer checks no CRCs.
 
-The values come from a file, because the program would need CPU time to generate them; the other clients do
-not generate theirs while they are measured either. The first quarter of the records warms up the JVM and does
+The values come from a file, because the program would need CPU time to generate them. The values of the other
+clients are made before the measurement begins. The first quarter of the records warms up the JVM and does
 not count for a producer's records/s. CPU time and memory are those of the whole process, including the start
 of the JVM. Latencies are whole milliseconds, and begin with the call of `send`, because the program measures
 them itself.

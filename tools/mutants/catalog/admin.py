@@ -111,4 +111,29 @@ MUTANTS: Final = (
             "tests/admin/test_zookeeper_groups.py::test_garbage_is_an_error_of_its_own_member_or_partition_and_of_nothing_else",
         ),
     ),
+    Mutant(
+        "admin: the offsets of a group that has members are reset",
+        "pyklient/admin/group_offsets.py",
+        "            if members:\n                what",
+        "            if members > 1:\n                what",
+        (
+            "tests/admin/test_offset_reset.py::test_a_group_with_members_is_not_reset_but_told_what_would_change",
+        ),
+    ),
+    Mutant(
+        "admin: a reset that is not executed commits its offsets",
+        "pyklient/admin/group_offsets.py",
+        "        if execute:\n            if members:",
+        "        if True:\n            if members:",
+        ("tests/admin/test_offset_reset.py::test_a_reset_changes_nothing_until_it_is_executed",),
+    ),
+    Mutant(
+        "admin: a reset commits offsets that the log does not have",
+        "pyklient/admin/offset_reset.py",
+        "within = min(max(offset, start), end)",
+        "within = offset",
+        (
+            "tests/admin/test_offset_reset.py::test_an_offset_that_the_log_does_not_have_becomes_the_nearest_and_a_note_says_so",
+        ),
+    ),
 )

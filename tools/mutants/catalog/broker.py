@@ -248,9 +248,34 @@ MUTANTS: Final = (
     ),
     Mutant(
         "broker: committed offsets do not outlive the broker",
-        "pyklient/broker/groups/offsets_journal.py",
-        "                line = line[os.write(self._fd, line) :]",
-        "                line = line[len(line) :]",
-        ("tests/broker/groups/test_offsets_journal.py::test_what_was_committed_is_there_after_a_restart",),
+        "pyklient/broker/groups/offsets_partition.py",
+        "        self._log.append_own(records)\n",
+        "",
+        ("tests/broker/groups/test_offsets_partition.py::test_what_was_committed_is_there_after_a_restart",),
+    ),
+    Mutant(
+        "broker: a group that is not loaded yet is served",
+        "pyklient/broker/groups/group_coordinator.py",
+        "if not self._is_loaded(self._partition(group_id)):",
+        "if self._partition(group_id).loaded and False:",
+        (
+            "tests/broker/handlers/test_coordinator_load.py::test_requests_about_a_group_that_is_not_loaded_yet_get_the_error_of_kafka",
+        ),
+    ),
+    Mutant(
+        "broker: offsets of subscribed topics expire",
+        "pyklient/broker/groups/offset_expiry.py",
+        "if partition.topic in subscribed:",
+        "if partition.topic in subscribed and False:",
+        (
+            "tests/broker/groups/test_offset_expiry.py::test_while_consumers_use_the_group_only_topics_without_a_subscriber_expire",
+        ),
+    ),
+    Mutant(
+        "broker: compaction keeps the oldest record of a key",
+        "pyklient/broker/log/compaction.py",
+        "            newest[record.key] = record.offset\n",
+        "            newest.setdefault(record.key, record.offset)\n",
+        ("tests/broker/log/test_compaction.py::test_the_newest_record_of_each_key_keeps_its_offset",),
     ),
 )

@@ -1,4 +1,5 @@
-"""Mistakes in ``pyklient/consumer/``, except those in ``group/``."""
+"""Mistakes in ``pyklient/consumer/``, except those in ``group/``, and those about corrupt batches and leader
+epochs."""
 
 from typing import Final
 
@@ -7,6 +8,43 @@ from tools.mutants.mutant import Mutant
 __all__ = ["MUTANTS"]
 
 MUTANTS: Final = (
+    Mutant(
+        "offset_stores: a position is saved under an old epoch",
+        "pyklient/offset_stores/statements.py",
+        "AND epoch = {mark} ",
+        "AND epoch >= {mark} ",
+        (
+            "tests/offset_stores/test_offset_stores.py::test_a_change_needs_the_newest_epoch_and_the_stored_offset",
+            "tests/consumer/offsets/test_saved_positions.py::test_a_fenced_member_stores_nothing_and_goes_on_after_rewind",
+        ),
+    ),
+    Mutant(
+        "offset_stores: it does not matter at which offset the messages of a transaction begin",
+        "pyklient/offset_stores/statements.py",
+        'f"AND next_offset = {mark}"',
+        'f"AND next_offset <> {mark} - 1000000"',
+        (
+            "tests/consumer/offsets/test_saved_positions.py::test_messages_of_a_transaction_that_was_rolled_back_cannot_be_left_out",
+        ),
+    ),
+    Mutant(
+        "consumer: a transaction that is repeated saves no positions",
+        "pyklient/consumer/offsets/saved_positions.py",
+        "if ours.last is not None and (ours.last.asks, ours.last.handed) == (asks, handed):",
+        "if False and ours.last is not None:",
+        (
+            "tests/consumer/offsets/test_saved_positions.py::test_a_transaction_that_was_rolled_back_may_be_repeated_or_read_again",
+        ),
+    ),
+    Mutant(
+        "consumer: messages that were read before a rebalance are saved after it",
+        "pyklient/consumer/offsets/saved_positions.py",
+        "_Acquired(position, outdated=outdated)",
+        "_Acquired(position)",
+        (
+            "tests/consumer/offsets/test_saved_positions.py::test_messages_of_a_partition_that_stays_in_a_rebalance_are_read_again",
+        ),
+    ),
     Mutant(
         "consumer: a position that is committed is forgotten when the partition stays in a rebalance",
         "pyklient/consumer/offsets/uncommitted_positions.py",
@@ -45,7 +83,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: the offsets of a deleted topic count for a new topic of its name",
-        "pyklient/consumer/offsets/zookeeper_offset_store.py",
+        "pyklient/consumer/offsets/zookeeper_offset_storage.py",
         "if node.written < created[each.topic]:",
         "if node.created < created[each.topic] < 0:",
         (
@@ -53,16 +91,16 @@ MUTANTS: Final = (
         ),
     ),
     Mutant(
-        "consumer: two offset stores resume at the smaller offset",
-        "pyklient/consumer/offsets/dual_offset_store.py",
+        "consumer: two offset storages resume at the smaller offset",
+        "pyklient/consumer/offsets/dual_offset_storage.py",
         "in_zookeeper.offset > in_kafka.offset",
         "in_zookeeper.offset < in_kafka.offset",
         (
-            "tests/consumer/offsets/test_dual_offset_store.py::test_row_22_the_larger_offset_counts_with_the_metadata_in_kafka",
+            "tests/consumer/offsets/test_dual_offset_storage.py::test_row_22_the_larger_offset_counts_with_the_metadata_in_kafka",
         ),
     ),
     Mutant(
-        "consumer: a start that only one of two offset stores has counts as committed",
+        "consumer: a start that only one of two offset storages has counts as committed",
         "pyklient/consumer/owned_partitions.py",
         "self.committed is None or isinstance(self.committed, PartlyCommitted)",
         "self.committed is None",
@@ -72,26 +110,28 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: what the group coordinator rejects is written to ZooKeeper",
-        "pyklient/consumer/offsets/dual_offset_store.py",
+        "pyklient/consumer/offsets/dual_offset_storage.py",
         "for each, position in positions.items() if each not in rejected",
         "for each, position in positions.items()",
         (
-            "tests/consumer/offsets/test_dual_offset_store.py::test_what_kafka_rejects_is_not_written_to_zookeeper",
+            "tests/consumer/offsets/test_dual_offset_storage.py::test_what_kafka_rejects_is_not_written_to_zookeeper",
         ),
     ),
     Mutant(
         "consumer: a pattern of topics tries the same steps at the same position again",
-        "pyklient/consumer/name_matcher.py",
+        "pyklient/consumer/topic_filters/name_matcher.py",
         "            tried.add(state)",
         "            tried.add((0, -1))",
-        ("tests/consumer/test_name_matcher.py::test_a_pattern_with_many_ways_is_decided_soon",),
+        ("tests/consumer/topic_filters/test_name_matcher.py::test_a_pattern_with_many_ways_is_decided_soon",),
     ),
     Mutant(
         "consumer: a class in a pattern of topics ignores what it is to have in common",
-        "pyklient/consumer/java_patterns.py",
+        "pyklient/consumer/topic_filters/java_patterns.py",
         "found = frozenset.intersection(*map(frozenset, parts))",
         "found = frozenset.union(*map(frozenset, parts))",
-        ("tests/consumer/test_java_patterns.py::test_a_pattern_matches_the_names_that_it_matches_in_java",),
+        (
+            "tests/consumer/topic_filters/test_java_patterns.py::test_a_pattern_matches_the_names_that_it_matches_in_java",
+        ),
     ),
     Mutant(
         "consumer: a topic is given up when one snapshot of the metadata does not contain it",
@@ -162,7 +202,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: what is queued of a lost partition is handed out",
-        "pyklient/consumer/stream/fetch_queue.py",
+        "pyklient/consumer/fetch/fetch_queue.py",
         "            if item.cursor.active:\n                if isinstance(item, FetchedBatches):",
         "            if True:\n                if isinstance(item, FetchedBatches):",
         (
@@ -178,7 +218,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: what was fetched of a paused partition is forgotten",
-        "pyklient/consumer/stream/fetch_queue.py",
+        "pyklient/consumer/fetch/fetch_queue.py",
         "items = deque((*self.items, *self._set_aside.get(partition, ())))",
         "items = deque(self.items)",
         (
@@ -188,15 +228,15 @@ MUTANTS: Final = (
     Mutant(
         "consumer: a paused partition is fetched",
         "pyklient/consumer/fetch/fetcher.py",
-        "fetched = [cursor for cursor in self._cursors.values() if not cursor.paused]",
-        "fetched = list(self._cursors.values())",
+        "fetched = [state for state in self._states.values() if not state.cursor.paused]",
+        "fetched = list(self._states.values())",
         (
             "tests/consumer/test_stream_control.py::test_a_paused_partition_keeps_what_was_fetched_and_is_not_fetched_more",
         ),
     ),
     Mutant(
         "consumer: what is fetched is not counted",
-        "pyklient/consumer/stream/fetch_queue.py",
+        "pyklient/consumer/fetch/fetch_queue.py",
         "                    item.cursor.fetched += item.size\n",
         "                    pass\n",
         (
@@ -274,13 +314,13 @@ MUTANTS: Final = (
     Mutant(
         "consumer: a fetch goes on at the last batch again",
         "pyklient/consumer/fetch/fetcher.py",
-        "cursor.position = max(position, next_offset)",
-        "cursor.position = max(position, next_offset - 1)",
+        "position = max(position, run.next_offset)",
+        "position = max(position, run.next_offset - 1)",
         ("tests/consumer/test_consumer_connector.py::test_streams_are_made_by_topic_and_each_reads_a_share",),
     ),
     Mutant(
         "consumer: a bounded read does not end with its last record",
-        "pyklient/consumer/stream/consumed_positions.py",
+        "pyklient/consumer/fetch/consumed_positions.py",
         "cursor.end is not None and offset >= cursor.end",
         "cursor.end is not None and offset > cursor.end",
         (
@@ -298,7 +338,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a partition that is read anew is read twice",
-        "pyklient/consumer/stream/fetch_queue.py",
+        "pyklient/consumer/fetch/fetch_queue.py",
         "self.cursors[cursor.partition], cursor.dropped = successor, True",
         "self.cursors[cursor.partition] = successor",
         (
@@ -306,12 +346,21 @@ MUTANTS: Final = (
         ),
     ),
     Mutant(
-        "consumer: offsets refused for good are sent for ever",
-        "pyklient/consumer/offsets/kafka_offset_store.py",
-        "for each, code in codes.items() if code not in _PASSING)",
-        "for each, code in codes.items() if code in _PASSING)",
+        "consumer: a seek in a rebalance listener begins a fetch at once",
+        "pyklient/consumer/fetch/fetcher_manager.py",
+        "if successor is not None and not successor.owned.held_back:",
+        "if successor is not None:",
         (
-            "tests/consumer/offsets/test_kafka_offset_store.py::test_only_what_a_busy_coordinator_put_off_is_sent_again",
+            "tests/consumer/group/test_control_in_listener.py::test_a_listener_seeks_before_anything_is_fetched",
+        ),
+    ),
+    Mutant(
+        "consumer: offsets refused for good are sent for ever",
+        "pyklient/consumer/offsets/kafka_offset_storage.py",
+        "for each, why in rejected.items() if each not in again)",
+        "for each, why in rejected.items() if each in again)",
+        (
+            "tests/consumer/offsets/test_kafka_offset_storage.py::test_only_what_a_busy_coordinator_put_off_is_sent_again",
         ),
     ),
     Mutant(
@@ -378,16 +427,25 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a queue accepts any number of chunks",
-        "pyklient/consumer/fetch/fetch_budget.py",
-        "        if free > 0:",
-        "        if free > -1000:",
+        "pyklient/consumer/fetch/fetched_partition.py",
+        "    return [state for state in states if state.queue in with_space]",
+        "    return states",
         (
-            "tests/consumer/fetch/test_prefetch.py::test_a_stream_queues_no_more_chunks_than_the_option_allows_and_gets_all_messages",
+            "tests/consumer/fetch/test_prefetch.py::test_a_stream_with_as_many_chunks_as_the_option_allows_is_not_fetched_for_and_gets_all_messages",
+        ),
+    ),
+    Mutant(
+        "consumer: partitions without new records keep another from being read",
+        "pyklient/consumer/fetch/fetched_partition.py",
+        "    return [state for state in states if state.queue in with_space]",
+        "    return [state for state in states if state.queue in with_space][:1]",
+        (
+            "tests/consumer/fetch/test_prefetch.py::test_partitions_without_new_records_do_not_keep_another_from_being_read",
         ),
     ),
     Mutant(
         "consumer: a chunk that is read wakes no other fetcher",
-        "pyklient/consumer/stream/fetch_queue.py",
+        "pyklient/consumer/fetch/fetch_queue.py",
         "                        self._wake_fetchers()",
         "                        pass",
         (
@@ -421,11 +479,11 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a commit is tried until its time-out whatever the options say",
-        "pyklient/consumer/offsets/kafka_offset_store.py",
+        "pyklient/consumer/offsets/kafka_offset_storage.py",
         "tries=retries.tries, ",
         "",
         (
-            "tests/consumer/offsets/test_kafka_offset_store.py::test_a_commit_is_tried_as_often_as_the_options_say_with_their_pause_and_time_out",
+            "tests/consumer/offsets/test_kafka_offset_storage.py::test_a_commit_is_tried_as_often_as_the_options_say_with_their_pause_and_time_out",
         ),
     ),
 )

@@ -21,11 +21,21 @@ MUTANTS: Final = (
         ("tests/classic/test_partitioners.py::test_the_smallest_number_has_no_absolute_value_in_32_bits",),
     ),
     Mutant(
-        "classic: the bytes of a key are hashed without their signs",
-        "pyklient/classic/java_hashes.py",
+        "kernel: the bytes of a key are hashed without their signs",
+        "pyklient/kernel/classic/java_hashes.py",
         "byte - 256 if byte > 127 else byte",
         "byte",
-        ("tests/classic/test_partitioners.py::test_the_hash_of_bytes_is_that_of_a_java_array",),
+        ("tests/kernel/classic/test_java_hashes.py::test_the_hash_of_bytes_is_that_of_a_java_array",),
+    ),
+    Mutant(
+        "kernel: messages without a key go to the partition of the latest key",
+        "pyklient/kernel/classic/partition_sorting.py",
+        "            partition = topic.keyless\n",
+        "            partition = partition if groups else topic.keyless\n",
+        (
+            "tests/kernel/classic/test_partition_sorting.py::"
+            "test_messages_go_where_the_partitioner_sends_them",
+        ),
     ),
     Mutant(
         "classic: a batch is sent as often as it has retries, and not once more",
@@ -37,7 +47,7 @@ MUTANTS: Final = (
     Mutant(
         "classic: a retry does not ask for the leaders again",
         _HANDLER,
-        "        self._refresh({message.topic for message in messages})\n",
+        "        self._refresh(_topics(messages))\n",
         "",
         _SCRIPTS,
     ),
@@ -63,6 +73,16 @@ MUTANTS: Final = (
         _SCRIPTS,
     ),
     Mutant(
+        "classic: a connection is closed before the broker has handled the last messages",
+        "pyklient/classic/broker_connection.py",
+        "if timeout > 0 and not self._closed and not self.forked:",
+        "if False:",
+        (
+            "tests/classic/test_sync_producer.py::"
+            "test_a_producer_without_acknowledgements_is_closed_when_the_broker_has_handled_its_messages",
+        ),
+    ),
+    Mutant(
         "classic: an asynchronous producer sends nothing of a batch with a message that cannot be encoded",
         _HANDLER,
         '            if self._config.producer_type == "sync":\n                raise error\n',
@@ -79,8 +99,8 @@ MUTANTS: Final = (
     Mutant(
         "classic: the error has the messages as the encoder has left them",
         _HANDLER,
-        "[as_given(message) for message in messages]",
-        "list(messages)",
+        "for given in group.given]",
+        "for given in group.values]",
         (
             "tests/classic/test_default_event_handler.py::"
             "test_the_error_has_the_messages_as_they_were_before_the_encoder_and_the_reason",
@@ -89,11 +109,31 @@ MUTANTS: Final = (
     Mutant(
         "classic: a producer of 0.7 sends a partition again that was stored",
         "pyklient/classic/multi_send_event_handler.py",
-        "                groups.pop((where.topic, asked_for), None)\n",
-        "                pass\n",
+        "            groups = {where: group.messages for where, group in unsent.items()}\n",
+        "",
         (
             "tests/classic/test_multi_send_event_handler.py::"
             "test_a_partition_that_was_stored_is_not_sent_again",
+        ),
+    ),
+    Mutant(
+        "classic: a producer of 0.7 sends a batch of any size as one",
+        "pyklient/classic/sending_in_parts.py",
+        "begin + limits.count(where.topic, group, begin)",
+        "len(groups[where])",
+        (
+            "tests/classic/test_multi_send_event_handler.py::"
+            "test_messages_that_are_too_large_for_one_batch_are_sent_in_parts_in_order",
+        ),
+    ),
+    Mutant(
+        "classic: messages that a broker has confirmed are reported as dropped",
+        _HANDLER,
+        "            return dict.fromkeys(parts, as_kafka_error(error))\n",
+        "            raise\n",
+        (
+            "tests/classic/test_default_event_handler.py::"
+            "test_the_error_of_an_interrupted_batch_has_only_the_messages_that_are_not_confirmed",
         ),
     ),
     Mutant(

@@ -18,7 +18,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a heartbeat that the coordinator rejects extends the lease",
-        "pyklient/consumer/group/classic/heartbeat.py",
+        "pyklient/consumer/group/classic/heartbeat_and_leave.py",
         "    sent_at = time.monotonic()\n",
         "    sent_at = member.confirmed_at = time.monotonic()\n",
         (
@@ -54,7 +54,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer/group: a removed member believes in a rebalance",
-        "pyklient/consumer/group/classic/heartbeat.py",
+        "pyklient/consumer/group/classic/heartbeat_and_leave.py",
         "            member.forget(response.error_code)\n            return Event.LOST",
         "            member.forget(response.error_code)\n            return Event.REJOIN",
         ("tests/consumer/group/classic/test_dialogues.py::test_a_heartbeat_tells_of_having_been_removed",),
@@ -88,7 +88,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer/group: a static member leaves its group",
-        "pyklient/consumer/group/classic/heartbeat.py",
+        "pyklient/consumer/group/classic/heartbeat_and_leave.py",
         "if not member.member_id or member.instance_id is not None:",
         "if not member.member_id:",
         (
@@ -131,7 +131,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer/group: a member that was stopped for longer than its session reads on",
-        "pyklient/consumer/group/classic/heartbeats.py",
+        "pyklient/consumer/group/classic/heartbeat_schedule.py",
         "if slept <= self._member.session_timeout_ms / 1000 + _LONGEST_DELAY:",
         "if True:",
         (
@@ -149,7 +149,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a partition that is revoked takes the queues of the others along",
-        "pyklient/consumer/stream/fetch_queue.py",
+        "pyklient/consumer/fetch/fetch_queue.py",
         "self.items = deque(item for item in self.items if item.cursor.active)",
         "self.items.clear()",
         (
@@ -180,5 +180,14 @@ MUTANTS: Final = (
         "if (registry := self._client.registry) is not None:",
         "if (registry := self._client.registry) is not None and False:",
         ("tests/consumer/group/test_members_in_zookeeper.py",),
+    ),
+    Mutant(
+        "consumer: streams end before the fetchers",
+        "pyklient/consumer/group/assignment_handler.py",
+        "        self._fetchers.close(timeout=0)\n"
+        "        for stream in self._all:\n            stream.end()\n",
+        "        for stream in self._all:\n            stream.end()\n"
+        "        self._fetchers.close(timeout=0)\n",
+        ("tests/consumer/test_closing.py::test_the_parts_of_a_connector_end_in_the_order_of_kafkas",),
     ),
 )

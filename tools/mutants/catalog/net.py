@@ -8,6 +8,15 @@ __all__ = ["MUTANTS"]
 
 MUTANTS: Final = (
     Mutant(
+        "net: a partition that a response leaves out counts as committed",
+        "pyklient/net/lookups/offset_commit.py",
+        "for where in left_out(response, positions)",
+        "for where in left_out(response, ())",
+        (
+            "tests/consumer/offsets/test_kafka_offset_storage.py::test_a_partition_that_the_response_leaves_out_does_not_count_as_committed",
+        ),
+    ),
+    Mutant(
         "net: the last deadline on a connection counts, not the first",
         "pyklient/net/connection/requests_in_flight.py",
         "first = min(self._waiting.values(), key=_deadline_of",
@@ -33,7 +42,7 @@ MUTANTS: Final = (
             '                BrokerConnectionError(f"{request_name(type(request))} to {self.endpoint} '
             'was interrupted")\n'
             "            )\n"
-            "            self._dispose()\n"
+            "            self._responses.dispose()\n"
             "            raise"
         ),
         "            raise",
@@ -97,6 +106,26 @@ MUTANTS: Final = (
         "if old.alive and not old.expired and old.endpoint == endpoint:",
         "if old.alive and not old.expired:",
         ("tests/net/test_connection_pool.py::test_a_node_that_moved_gets_a_connection_to_its_new_address",),
+    ),
+    Mutant(
+        "net: a connection is closed before the broker has handled the requests without a response",
+        "pyklient/net/connection_pool.py",
+        "        if timeout > 0:\n",
+        "        if False:\n",
+        (
+            "tests/producer/test_closing_without_acknowledgements.py::"
+            "test_a_producer_without_acknowledgements_is_closed_when_the_broker_has_handled_its_records",
+        ),
+    ),
+    Mutant(
+        "net: a connection is replaced before the broker has handled the requests without a response",
+        "pyklient/net/connection_pool.py",
+        "            _await_handled([old], share)\n",
+        "",
+        (
+            "tests/net/test_unconfirmed_requests.py::"
+            "test_a_connection_is_replaced_when_the_broker_has_handled_its_requests",
+        ),
     ),
     Mutant(
         "net: pauses have no upper bound",
@@ -268,8 +297,17 @@ MUTANTS: Final = (
         "each.committed_offset >= 0",
         "each.committed_offset > 0",
         (
-            "tests/consumer/offsets/test_kafka_offset_store.py::test_offset_0_is_a_committed_offset",
+            "tests/consumer/offsets/test_kafka_offset_storage.py::test_offset_0_is_a_committed_offset",
             "tests/admin/test_admin.py::test_the_lag_of_a_group_leaves_out_a_topic_that_is_gone",
+        ),
+    ),
+    Mutant(
+        "net: a broker that hangs up after acks=0 is said to want SASL",
+        "pyklient/net/connection/requests_in_flight.py",
+        "                self.hint = _WITHOUT_RESPONSE\n",
+        "                pass\n",
+        (
+            "tests/net/connection/test_submit.py::test_a_broker_that_hangs_up_after_a_request_without_a_response_may_have_rejected_it",
         ),
     ),
 )

@@ -28,8 +28,8 @@ MUTANTS: Final = (
     Mutant(
         "producer: max_in_flight_requests_per_connection is ignored",
         "pyklient/producer/deliver/broker_queue.py",
-        "if not self.line or self.in_flight >= self._options.max_in_flight:",
-        "if not self.line:",
+        "if not self.requests.line or self.in_flight >= self._options.max_in_flight:",
+        "if not self.requests.line:",
         (
             "tests/producer/deliver/test_broker_queue.py::test_as_many_requests_are_in_flight_as_allowed_and_no_more",
         ),
@@ -37,8 +37,8 @@ MUTANTS: Final = (
     Mutant(
         "producer: one request more than allowed is in flight",
         "pyklient/producer/deliver/broker_queue.py",
-        "if not self.line or self.in_flight >= self._options.max_in_flight:",
-        "if not self.line or self.in_flight > self._options.max_in_flight:",
+        "if not self.requests.line or self.in_flight >= self._options.max_in_flight:",
+        "if not self.requests.line or self.in_flight > self._options.max_in_flight:",
         (
             "tests/producer/deliver/test_broker_queue.py::test_as_many_requests_are_in_flight_as_allowed_and_no_more",
         ),
@@ -46,8 +46,8 @@ MUTANTS: Final = (
     Mutant(
         "producer: one request is in flight whatever is allowed",
         "pyklient/producer/deliver/broker_queue.py",
-        "if not self.line or self.in_flight >= self._options.max_in_flight:",
-        "if not self.line or self.in_flight >= 1:",
+        "if not self.requests.line or self.in_flight >= self._options.max_in_flight:",
+        "if not self.requests.line or self.in_flight >= 1:",
         (
             "tests/producer/deliver/test_broker_queue.py::test_as_many_requests_are_in_flight_as_allowed_and_no_more",
         ),

@@ -8,6 +8,15 @@ __all__ = ["MUTANTS"]
 
 MUTANTS: Final = (
     Mutant(
+        "protocol: the header of a damaged batch says where the batch ends, whatever it says",
+        "pyklient/protocol/records/damaged_batch.py",
+        "elif not _fits_together(batch):",
+        "elif batch.size < 0:",
+        (
+            "tests/protocol/records/test_damaged_batch.py::test_the_batch_that_follows_bounds_a_header_that_does_not_fit_together",
+        ),
+    ),
+    Mutant(
         "protocol/records: a batch's checksum is not compared",
         "pyklient/protocol/records/batch_header.py",
         "if crc32c(self.buffer[ATTRIBUTES_AT:]) != crc:",

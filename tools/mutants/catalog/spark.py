@@ -56,10 +56,10 @@ MUTANTS: Final = (
         "pyklient/spark/loading/data_set.py",
         (
             '            self._files.write(f"{staging.name}/{_MANIFEST}", manifest.to_json())\n'
-            "            self._files.rename(staging.name, target)\n"
+            "            self._appear(staging.name, target, replaced, present)\n"
         ),
         (
-            "            self._files.rename(staging.name, target)\n"
+            "            self._appear(staging.name, target, replaced, present)\n"
             '            self._files.write(f"{target}/{_MANIFEST}", manifest.to_json())\n'
         ),
         (

@@ -114,7 +114,7 @@ MUTANTS: Final = (
     Mutant(
         "consumer/group: a member whose session has expired commits what others may have read",
         f"{_ZOOKEEPER}/zookeeper_member_loop.py",
-        "        lost = sorted(self._member.owned)\n        self.handler.lost(lost)\n",
+        "        lost = sorted(self._member.owned)\n        self._handler.lost(lost)\n",
         "        lost = sorted(self._member.owned)\n",
         (
             f"{_TESTS}/test_member_loop.py::"
@@ -123,11 +123,11 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer/group: a member commits in another session than the one that owns the partitions",
-        f"{_ZOOKEEPER}/fenced_offset_store.py",
+        f"{_ZOOKEEPER}/fenced_offset_storage.py",
         "return now == session and identity == member.identity",
         "return identity == member.identity",
         (
-            f"{_TESTS}/test_fenced_offset_store.py::"
+            f"{_TESTS}/test_fenced_offset_storage.py::"
             "test_a_commit_is_accepted_only_in_the_session_and_the_generation_of_the_assignment",
         ),
     ),
@@ -140,11 +140,11 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer/group: a commit to a ZooKeeper group sleeps on while the client closes",
-        f"{_ZOOKEEPER}/fenced_offset_store.py",
+        f"{_ZOOKEEPER}/fenced_offset_storage.py",
         "self._closing.wait(_PAUSE)",
         "time.sleep(_PAUSE)",
         (
-            f"{_TESTS}/test_fenced_offset_store.py::"
+            f"{_TESTS}/test_fenced_offset_storage.py::"
             "test_a_commit_that_pauses_before_its_next_attempt_ends_as_soon_as_the_client_closes",
         ),
     ),

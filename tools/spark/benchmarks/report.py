@@ -12,10 +12,13 @@ Seconds = Mapping[str, Sequence[float]]
 _HEAD = """\
 # Benchmarks on Spark
 
-`make bench-spark` measures these figures and writes this page. It starts a Kafka broker and one Spark session
-on the same machine. It runs each job in several rounds. A *round* is one run of the job with pyklient and one
-run with another client, directly one after the other. One more round runs first, and is not counted. A run
-that does not handle all rows ends the benchmark with an error."""
+This page compares the rows per second of Spark jobs with pyklient and with other clients. `make bench-spark`
+measures the figures and writes the page. It starts a Kafka broker and one Spark session on the same machine,
+and runs each job in several rounds. A *round* is one run of the job with pyklient and one run with another
+client, directly one after the other. One more round runs first, and is not counted. A run that does not
+handle all rows ends the benchmark with an error.
+
+The figures on this page come from this machine:"""
 
 _COLUMNS = """\
 The speed depends on the machine, so compare the two clients by their ratio.
@@ -24,15 +27,14 @@ The speed depends on the machine, so compare the two clients by their ratio.
 | --- | --- |
 | job | The name of the job and the kind of its rows. Both are described below. |
 | rows | The number of rows that each run handles. |
-| pyklient, rows/s | The rows per second with pyklient: the median of the rounds. The time is that of the \
-whole job. |
-| compared with | The other client. |
-| its rows/s | The rows per second with the other client: the median of the rounds. Rows \
-per second are rounded to whole numbers; the ratio is computed before rounding. |
+| pyklient, rows/s | The rows per second with pyklient, over the time of the whole job: the median of the \
+rounds, as a whole number. |
+| compared with | The other client, and how the job calls it. |
+| its rows/s | The rows per second with the other client, computed in the same way. |
 | target | The ratio that pyklient is meant to reach. A job without a target is only measured. |
-| measured | The ratio: pyklient's rows per second divided by those of the other client in the same round. 2 \
-means that pyklient was twice as fast. The cell shows the median of the ratios, and in brackets the smallest \
-and the largest ratio. |
+| measured | The ratio: pyklient's rows per second divided by those of the other client in the same round, \
+before rounding. 2 means that pyklient was twice as fast. The cell shows the median of the rounds, and in \
+brackets the smallest and the largest ratio. |
 | reached | Whether the median of the ratios is at least the target. |"""
 
 _HOW = """\
@@ -47,9 +49,9 @@ the values' lengths, the largest offset and the largest timestamp. |
 sends them. With pyklient, the function is a `PartitionSender`. |
 | Record batches | Reads rows from two Parquet files, and passes them with `mapInArrow` as Arrow record \
 batches to a function that sends them. With pyklient, the function is a `PartitionSender`. |
-| Read one row, Write one row | Show the fixed cost of a job, because one row costs next to nothing. To \
-write with any data source in Python, Spark starts one Python process to inspect the data source, one to \
-plan the query and one to commit the write. |
+| Read one row, Write one row | Reads or writes a topic with a single row, to show the fixed cost of a job. \
+Writing one row takes longer with pyklient than with `format("kafka")`, because Spark starts three Python \
+processes for any data source in Python: one to inspect it, one to plan the write and one to commit it. |
 
 | kind of rows | value of each row |
 | --- | --- |

@@ -44,7 +44,7 @@ class DifferentSubscriptions:
         self._by_load = _ByLoad(self._assigned)
         self._movements = _Movements()
         self._balanced = False
-        """True if the partitions were found to be balanced, and none has moved since."""
+        """True if the assignment has been found to be balanced, and no partition has moved since."""
 
     def assign(self) -> dict[str, list[TopicPartition]]:
         """Return the partitions of each member."""
@@ -70,7 +70,8 @@ class DifferentSubscriptions:
         return {member: sorted(partitions) for member, partitions in (found | fixed).items()}
 
     def _keep_owned(self) -> bool:
-        """Let members keep what they own. Return True if a member had to give up a partition."""
+        """Assign to each member the partitions that it owns. Return True if a member had to give up a
+        partition."""
         took_away = False
         for member, owned in self._claims.owned.items():
             mine = self._assigned[member] = set()
@@ -138,8 +139,9 @@ class DifferentSubscriptions:
         return next(member for member in self._by_load if topic in self._topics_of[member])
 
     def _move(self, partition: TopicPartition, taker: str) -> None:
-        """Move *partition* to the member *taker*, or move another partition if more partitions can then stay
-        with their members."""
+        """Move *partition* to the member *taker*. If another partition of the same topic has moved in the
+        opposite direction before, move this other partition back instead, so that fewer partitions change
+        their owners."""
         chosen = self._movements.better_choice(partition, self._owner[partition], taker)
         giver = self._owner[chosen]
         self._by_load.remove(giver)
@@ -153,8 +155,7 @@ class DifferentSubscriptions:
         self._balanced = False
 
     def _is_balanced(self) -> bool:
-        """Return True if no partition can move to a member that would still have fewer partitions than its
-        owner had."""
+        """Return True if no move of a partition would make the members' numbers of partitions more equal."""
         if not self._balanced:
             loads = {member: len(partitions) for member, partitions in self._assigned.items()}
             self._balanced = max(loads.values()) <= min(loads.values()) + 1 or not any(
@@ -165,16 +166,16 @@ class DifferentSubscriptions:
         return self._balanced
 
     def _fewest_by_takers(self, loads: Mapping[str, int]) -> Iterator[tuple[Set[str], int]]:
-        """Yield each set of topics that have the same subscribers, with the smallest number of partitions
-        that one of these subscribers has. *loads* has the number of partitions of each member."""
+        """Group the topics that have the same subscribers. Yield each group, with the number of partitions of
+        its least loaded subscriber. *loads* has the number of partitions of each member."""
         for takers, topics in self._topics_by_takers.items():
             if movable := [loads[member] for member in takers if member in loads]:
                 yield topics, min(movable)
 
 
 class _ByLoad:
-    """Members ordered by how many partitions they have, and by their names. A member must be removed before
-    its partitions change, and added again afterwards."""
+    """The members, ordered by how many partitions they have, and then by their names. Remove a member before
+    its partitions change, and add the member again afterwards."""
 
     def __init__(self, assigned: dict[str, set[TopicPartition]]) -> None:
         self._assigned = assigned
@@ -205,8 +206,8 @@ class _Movements:
         self._moved: dict[tuple[str, str, str], PartitionSet] = {}
 
     def better_choice(self, partition: TopicPartition, giver: str, taker: str) -> TopicPartition:
-        """Return the partition to move from *giver* to *taker* in place of *partition*: one that has moved in
-        the opposite direction, or *partition* itself."""
+        """Return the partition to move from *giver* to *taker*. This is a partition of the same topic that
+        has moved from *taker* to *giver* before, or else *partition* itself."""
         if partition in self._pair_of:
             giver = self._pair_of[partition][0]
         back = self._moved.get((partition.topic, taker, giver))

@@ -18,9 +18,9 @@ __all__ = ["EqualSubscriptions"]
 
 
 class EqualSubscriptions:
-    """The computation of one assignment for members that subscribe to the same topics. After :meth:`assign`,
-    ``transferred`` has the partitions that another member must give back first, and the members that get
-    them."""
+    """The computation of one assignment for members that subscribe to the same topics.
+
+    After :meth:`assign`, ``transferred`` has the new owner of each partition that moves between members."""
 
     def __init__(
         self, members: Sequence[str], partitions: Partitions, claims: OwnedClaims, racks: Racks
@@ -39,7 +39,7 @@ class EqualSubscriptions:
         self._larger = 0
         """The number of members that have more than ``_fewest`` partitions so far."""
         self._needy: list[str] = []
-        """The members that have less than ``_fewest`` partitions."""
+        """The members that have fewer than ``_fewest`` partitions."""
         self._expandable: deque[str] = deque()
         """The members that have ``_fewest`` partitions and may get one more."""
         self._given_up: dict[TopicPartition, str] = {}
@@ -59,7 +59,8 @@ class EqualSubscriptions:
         return self._assigned
 
     def _keep(self, member: str, owned: Sequence[TopicPartition]) -> None:
-        """Let *member* keep what it *owned*, as far as quotas and racks allow."""
+        """Let *member* keep the partitions in *owned*, unless it has too many of them or they have no replica
+        in its rack."""
         fitting = []
         for each in sorted(owned, key=lambda where: (where.partition, utf16(where.topic))):
             if self._racks.differ(member, each):
@@ -82,7 +83,8 @@ class EqualSubscriptions:
         self._given_up.update(dict.fromkeys(fitting[quota:], member))
 
     def _assign_within_racks(self, unassigned: Sequence[TopicPartition]) -> list[TopicPartition]:
-        """Assign partitions to members in their racks. Return the partitions that are left."""
+        """Assign partitions to members that are in the same rack as a replica. Return the partitions that are
+        not assigned yet."""
         left = []
         turn = 0
         for each in unassigned:

@@ -8,7 +8,7 @@ the same assignment.
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from pyklient.classic.java_hashes import string_hash
+from pyklient.kernel import string_hash
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["PartitionSet", "computed_order", "hash_order", "utf16"]

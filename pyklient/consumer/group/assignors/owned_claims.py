@@ -1,5 +1,4 @@
-"""The partitions that the members of a group say they owned, and the owner if two members name the same
-partition."""
+"""Finds out which member owned which partitions before a rebalance, from what the members themselves say."""
 
 from collections.abc import Mapping, Sequence, Set
 from typing import NamedTuple
@@ -19,7 +18,7 @@ class OwnedClaims(NamedTuple):
     disputed: Set[TopicPartition]
     """Partitions that two members say they owned in the same generation. Neither may keep them."""
     before: Mapping[TopicPartition, str]
-    """The members that owned partitions in an older generation, by partition."""
+    """The former owner of each partition that a member owned in a generation older than the newest."""
 
 
 def owned_claims(

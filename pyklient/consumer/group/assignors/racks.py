@@ -11,8 +11,8 @@ __all__ = ["Racks"]
 class Racks:
     """The racks of *members* and of the partitions of *topics*.
 
-    ``matter`` is True if racks make a difference: some members are in racks of partitions, and not all
-    partitions have replicas in the same racks.
+    ``matter`` is True if racks make a difference: at least one member is in the rack of a replica, and the
+    partitions do not all have replicas in the same racks.
     """
 
     def __init__(
@@ -42,7 +42,8 @@ class Racks:
         return self.matter and self.has(member_id) and not self.match(member_id, partition)
 
     def fewest_members_first(self, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
-        """Return *partitions* ordered by the number of members in the racks of each of them."""
+        """Return *partitions* ordered by how many members are in the same rack as one of their replicas.
+        Partitions with few such members come first."""
         if not self._of_member:
             return list(partitions)
         members_in = dict.fromkeys(self._of_member.values(), 0)

@@ -13,9 +13,9 @@ __all__ = ["RangeAssignor", "static_members_first"]
 class RangeAssignor(Assignor):
     """Assigns a range of neighbouring partitions to each subscribed member, topic by topic.
 
-    If members have racks, each of them gets partitions that have a replica in its rack, as far as the members
-    of a topic still get equal numbers of partitions (KIP-881). Topics with the same subscribers and the same
-    number of partitions are assigned alike, so that a member has the same partitions of all of them.
+    If members have racks, a member gets partitions that have a replica in its rack, if the numbers of
+    partitions stay equal (KIP-881). Topics with the same subscribers and the same number of partitions are
+    assigned alike: a member gets the partitions with the same numbers of all these topics.
     """
 
     name = "range"
@@ -41,7 +41,7 @@ class RangeAssignor(Assignor):
 
 
 class _Topic:
-    """One topic while its partitions are assigned."""
+    """One topic while the assignor ``range`` assigns its partitions."""
 
     def __init__(self, name: str, members: Sequence[Subscriber], partitions: Partitions) -> None:
         self.name = name
@@ -57,7 +57,8 @@ class _Topic:
         return max(0, self._each + (self._extra > 0) - self._got[member_id])
 
     def fits(self, member_id: str, number: int) -> bool:
-        """Return True if the member is in a rack of the partition, or in no rack."""
+        """Return True if the member is in the rack of a replica of partition *number*, or if the member has
+        no rack."""
         return not self.racks.has(member_id) or self.racks.match(member_id, TopicPartition(self.name, number))
 
     def give(self, member_id: str, numbers: Iterable[int], assigned: dict[str, list[TopicPartition]]) -> None:
@@ -74,7 +75,8 @@ class _Topic:
         assigned: dict[str, list[TopicPartition]],
         allowed: Callable[[str, int], bool] = lambda member_id, number: True,
     ) -> None:
-        """Assign to each member the first partitions that are *allowed*, as many as it may get."""
+        """Give each member the first unassigned partitions for which *allowed* returns True, until the member
+        has as many partitions as it may get."""
         for member_id in self.members:
             possible = [number for number in self._unassigned if allowed(member_id, number)]
             if chosen := possible[: self.left_for(member_id)]:
@@ -82,7 +84,8 @@ class _Topic:
 
 
 def _assign_by_rack(topics: Iterable[_Topic], assigned: dict[str, list[TopicPartition]]) -> None:
-    """Assign the partitions that a member in one of their racks can get."""
+    """Assign partitions to members that are in the same rack as a replica. Leave other partitions
+    unassigned."""
     alike: dict[tuple[tuple[str, ...], int], list[_Topic]] = {}
     for topic in topics:
         alike.setdefault((topic.members, topic.count), []).append(topic)
@@ -99,8 +102,8 @@ def _assign_alike(
     count: int,
     assigned: dict[str, list[TopicPartition]],
 ) -> None:
-    """Assign partitions with the same number in all *topics* to the same member, if the racks of all of them
-    match."""
+    """Assign the partitions with the same number in all *topics* to the same member, if these partitions have
+    replicas in the member's rack."""
     remaining = list(members)
     for number in range(count):
         chosen = next(

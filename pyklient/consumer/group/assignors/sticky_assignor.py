@@ -83,10 +83,10 @@ def _assign(
     partitions: Partitions,
     said_by: Callable[[Subscriber], LastAssignment],
 ) -> tuple[dict[str, list[TopicPartition]], Mapping[TopicPartition, str] | None]:
-    """Return the partitions of each member, and a mapping from each partition that changes its owner to its
-    new owner.
+    """Return the partitions of each member, and the new owner of each partition that moves from one member to
+    another. *said_by* returns the partitions that a member says it owned.
 
-    The mapping is None if it is not known.
+    The second result is None if it is not known which partitions move.
     """
     by_id = {each.member_id: each for each in members}
     ordered = [by_id[member_id] for member_id in hash_order(by_id)]

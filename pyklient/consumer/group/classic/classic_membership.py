@@ -7,15 +7,16 @@ from contextlib import suppress
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
-from pyklient.consumer.group.assignors.offered_assignors import offered_assignors
+from pyklient.consumer.group.assignors.assignors_by_name import offered_assignors
 from pyklient.consumer.group.classic.member import Member
 from pyklient.consumer.group.classic.member_loop import MemberLoop
 from pyklient.consumer.group.classic.states import State
 from pyklient.consumer.group.members_in_zookeeper import wait_for_members_in_zookeeper
+from pyklient.consumer.group.membership_thread import MembershipThread
 from pyklient.consumer.group.subscription import Subscription
 from pyklient.consumer.group_coordinator_client import GroupCoordinatorClient
 from pyklient.consumer.owned_partitions import MemberIdentity
-from pyklient.errors import KafkaError, KafkaTimeoutError
+from pyklient.errors import KafkaError
 from pyklient.net.connection_pool import Purpose
 from pyklient.net.network_client import NetworkClient
 
@@ -25,7 +26,8 @@ _TICK = 0.1
 
 
 class ClassicMembership:
-    """A Membership in the group that *coordinator* coordinates, by Kafka's classic protocol."""
+    """The Membership for Kafka's classic group protocol. *coordinator* is the client of the group's
+    coordinator."""
 
     def __init__(
         self, client: NetworkClient, config: ConsumerConfig, coordinator: GroupCoordinatorClient
@@ -39,13 +41,12 @@ class ClassicMembership:
             rebalance_timeout_ms=config.rebalance_timeout_ms,
             rack=config.client_rack,
         )
-        self._loop = MemberLoop(client, config, self._member)
+        self._config = config
+        self._loop: MemberLoop | None = None
         self._first_contact_timeout = config.default_api_timeout_ms / 1000
         self._zookeeper_timeout = config.zookeeper_connection_timeout_ms / 1000
         self._join_timeout = max(config.default_api_timeout_ms, config.rebalance_timeout_ms) / 1000
-        self.thread = threading.Thread(
-            target=self._run, name=f"pyklient-group-{config.group_id}", daemon=True
-        )
+        self._thread = MembershipThread(f"pyklient-group-{config.group_id}")
 
     @property
     def identity(self) -> MemberIdentity:
@@ -64,38 +65,36 @@ class ClassicMembership:
                 registry, self._member.group_id, self._first_contact_timeout, self._zookeeper_timeout
             )
         self._member.subscribe(subscription)
-        self._loop.handover.handler = handler
         self._client.refresh_metadata(subscription.asks_for, self._first_contact_timeout)
+        self._loop = MemberLoop(self._client, self._config, self._member, handler, self._thread)
         self._loop.notice_topics()
         handler.watch(subscription.asks_for)
         self._loop.handover.thread.thread.start()
-        self.thread.start()
-        try:
-            self._loop.joined.result(self._join_timeout)
-        except KafkaError:
-            raise
-        except TimeoutError:
-            raise KafkaTimeoutError(
-                f"group {self._member.group_id}: this member could not join within "
-                f"{self._join_timeout:.3g} s; perhaps another member is slow to give its partitions back"
-            ) from None
+        self._thread.start(self._run)
+        self._thread.wait_until_joined(
+            self._join_timeout,
+            f"group {self._member.group_id}: this member could not join within {self._join_timeout:.3g} s; "
+            "perhaps another member is slow to give its partitions back",
+        )
 
     def subscribe(self, subscription: Subscription) -> None:
         """Replace the subscription of the member. The group then rebalances."""
         self._member.subscribe(subscription)
-        self._loop.wake()
+        self._thread.wake()
 
     def runs_here(self) -> bool:
         """Return True if the calling thread belongs to this membership, as in a call of a rebalance
         listener."""
-        return threading.current_thread() in self._threads
+        return self._thread.runs_here() or threading.current_thread() is self._rebalance_thread
 
     def leave(self, timeout: float) -> None:
         """Commit, leave the group and end the threads. Return within about *timeout* seconds."""
+        if self._loop is None:
+            return
         self._loop.close()
         deadline = time.monotonic() + timeout
-        while self.thread.is_alive() and time.monotonic() < deadline:
-            self.thread.join(_TICK)
+        while self._thread.running and time.monotonic() < deadline:
+            self._thread.join(_TICK)
             node_id = self._member.coordinator.node_id
             if self._member.state in (State.JOINING, State.SYNCING) and node_id is not None:
                 # It may wait there until all other members have joined: cut that short.
@@ -107,23 +106,26 @@ class ClassicMembership:
         """Leave the group because the connector was dropped, and call *then* as the last step of the group
         thread.
 
-        Return False if the group thread has ended, so that *then* may not be called.
+        Return False if the group thread has ended already: *then* might never be called.
         """
-        self._loop.then = then
-        self._loop.close()
-        return not self._loop.over
+        running = self._thread.call_at_end(then)
+        if self._loop is not None:
+            self._loop.close()
+        return running
 
     def join(self, timeout: float) -> None:
         """Wait up to *timeout* seconds for the threads of this membership to end, except for the calling
         thread."""
         deadline = time.monotonic() + timeout
-        for thread in self._threads:
-            if thread.is_alive() and thread is not threading.current_thread():
-                thread.join(max(0.0, deadline - time.monotonic()))
+        self._thread.join(timeout)
+        other = self._rebalance_thread
+        if other is not None and other.is_alive() and other is not threading.current_thread():
+            other.join(max(0.0, deadline - time.monotonic()))
 
     def _run(self) -> None:
+        assert self._loop is not None
         self._loop.run()  # this object lives as long as its thread
 
     @property
-    def _threads(self) -> tuple[threading.Thread, threading.Thread]:
-        return self.thread, self._loop.handover.thread.thread
+    def _rebalance_thread(self) -> threading.Thread | None:
+        return None if self._loop is None else self._loop.handover.thread.thread

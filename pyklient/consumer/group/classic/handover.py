@@ -2,22 +2,22 @@
 
 A second thread calls the assignment handler to revoke and assign partitions, and the group thread sends
 heartbeats until that call has returned. So neither a slow handler of messages nor a slow rebalance listener
-ends the session. ``rebalance_timeout_ms`` limits the time for both together during a rebalance.
+ends the session. During a rebalance, both together may take ``rebalance_timeout_ms``.
 """
 
 import logging
-import queue
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
-from pyklient.consumer.group.classic.heartbeats import Heartbeats
+from pyklient.consumer.group.classic.heartbeat_schedule import HeartbeatSchedule
 from pyklient.consumer.group.classic.member import Member
 from pyklient.consumer.group.classic.states import Event
+from pyklient.consumer.group.membership_thread import MembershipThread
 from pyklient.consumer.group.rebalance_thread import RebalanceThread
 from pyklient.consumer.owned_partitions import MemberIdentity
 from pyklient.error_codes import ErrorCode
@@ -30,60 +30,61 @@ __all__ = ["Handover"]
 log = logging.getLogger("pyklient.consumer")
 
 _SHARE_IN_HAND = 0.9
-"""The part of the rebalance time-out in which a loop may finish its message in hand. The remainder is for a
-commit, the listener and the request to join."""
+"""The fraction of the rebalance time-out in which a loop may finish its message in hand. The remainder is for
+a commit, the rebalance listener and the request to join."""
 
 
 class Handover:
-    """The partitions that the assignment handler has got for *member*. Only the group thread uses this
-    object.
-
-    *bell* wakes the group thread.
-    """
-
-    handler: AssignmentHandler
+    """Tells the assignment handler which partitions *member* has got and which it must give back. Only the
+    group thread, *group_thread*, uses this object."""
 
     def __init__(
         self,
         config: ConsumerConfig,
         member: Member,
+        handler: AssignmentHandler,
         dialogues: DialoguePlayer,
-        heartbeats: Heartbeats,
-        bell: "queue.SimpleQueue[None]",
+        heartbeats: HeartbeatSchedule,
+        group_thread: MembershipThread,
     ) -> None:
         self._member = member
+        self._handler = handler
         self._dialogues = dialogues
         self._heartbeats = heartbeats
-        self._bell = bell
+        self._group_thread = group_thread
         # A rebalance is heard of with a heartbeat, up to one interval after the group has begun to wait.
         rebalance = config.rebalance_timeout_ms / 1000
         self._revocation_timeout = max(rebalance / 2, (rebalance - heartbeats.interval) * _SHARE_IN_HAND)
         self._owned: frozenset[TopicPartition] = frozenset()
         self.pending: Collection[TopicPartition] | None = None
-        """The partitions of this generation, until the handler has got all of them."""
+        """The partitions of this generation that are still to be assigned to the handler. None when the
+        handler has got all of them."""
         self.must_rejoin = False
-        """True if the member has given back partitions for which other members wait."""
+        """True if the member has given back partitions, and must join again so that other members get
+        them."""
         self._noticed: Event | None = None
-        """The event that followed from the heartbeats during the last call of the handler."""
-        self.thread = RebalanceThread(f"pyklient-rebalance-{config.group_id}", done=partial(bell.put, None))
+        """The event that followed from a heartbeat during the last call of the handler, such as Event.LOST.
+        None if the heartbeats showed no change."""
+        self.thread = RebalanceThread(f"pyklient-rebalance-{config.group_id}", done=group_thread.wake)
 
     def begin(self) -> None:
         """Tell the handler that the member owns nothing, before the member joins for the first time."""
         self._revoke((), 0.0)
 
     def assign(self, partitions: Collection[TopicPartition]) -> Event | None:
-        """Make the handler revoke partitions that are not in *partitions*, and assign those that are new.
+        """Make the handler revoke the partitions that are not in *partitions*, and begin to read those that
+        are new.
 
-        Return the event that followed from a heartbeat meanwhile, or None. If the committed offsets could not
-        be fetched, the partitions stay ``pending``. Partitions are revoked only with an incremental assignor:
-        with others, the member has given all partitions back before it joined. Revoked partitions go to
-        others when all members have joined again.
+        Return the event that followed from a heartbeat meanwhile, or None. If the committed offsets cannot be
+        fetched, the partitions stay ``pending``. With an incremental assignor, other members get the revoked
+        partitions after all members have joined again. With any other assignor, no partitions are revoked
+        here, because the member has given all of them back before it joined.
         """
         member, identity = self._member, self._member.identity
-        self.handler.extend_lease(member.confirmed_until)
+        self._handler.extend_lease(member.confirmed_until)
         if self._owned and not member.owned:
             # The group had removed the member, which then joined as a newcomer.
-            self.handler.lost(self._owned)
+            self._handler.lost(self._owned)
             self._revoke(self._owned, 0.0)
         elif given_back := self._owned.difference(partitions):
             self.must_rejoin = True
@@ -93,19 +94,19 @@ class Handover:
                 member.owned = self._owned
         new = [each for each in partitions if each not in self._owned]
         try:
-            self._call(partial(self.handler.assigned, new, identity))
+            self._call(partial(self._handler.assigned, new, identity))
         except KafkaError as error:
             if not error.retriable:
                 raise
             log.info(
-                "group %s: committed offsets are asked for again, because of an error: %s",
+                "group %s: this member tries again to fetch the committed offsets, because of an error: %s",
                 member.group_id,
                 error,
             )
         else:
             self._owned, self.pending = frozenset(partitions), None
             if self._noticed is Event.LOST:
-                self.handler.lost(self._owned)
+                self._handler.lost(self._owned)
             member.owned = self._owned if member.incremental and member.generation >= 0 else frozenset()
         return self._noticed
 
@@ -124,29 +125,31 @@ class Handover:
             member.owned = self._owned
 
     def give_all_back(self, *, at_once: bool) -> None:
-        """Give all partitions back before the member leaves, without waiting for loops if *at_once*."""
+        """Give all partitions back before the member leaves. If *at_once* is true, do not wait for loops to
+        finish their messages."""
         self.pending = None
         self._revoke(self._owned, 0.0 if at_once else self._revocation_timeout)
         self._member.owned = frozenset()
-        self.handler.left()
+        self._handler.left()
 
     def send_heartbeat(self) -> Event | None:
-        """Send one heartbeat, and tell the handler if the group has removed the member. Return the event that
-        follows, or None."""
+        """Send one heartbeat, and tell the handler if the group has removed the member. Return the event
+        that follows from the response, such as Event.LOST, or None if nothing has changed."""
         event = self.event_after_sleep() or self._heartbeats.send() or self.event_after_sleep()
         if event is Event.LOST:
-            self.handler.lost(self._owned)
+            self._handler.lost(self._owned)
         else:
-            self.handler.extend_lease(self._member.confirmed_until)
+            self._handler.extend_lease(self._member.confirmed_until)
         return event
 
     @contextmanager
     def keeping_lease(self) -> Iterator[None]:
-        """In a ``with`` block, in which the member joins, let the streams hand out messages of the partitions
-        that the member keeps.
+        """Let the streams hand out messages of the partitions that the member keeps, while it joins in the
+        ``with`` block.
 
-        A member that joins sends no heartbeats, and its group waits for it, up to ``rebalance_timeout_ms``.
-        If the process is stopped meanwhile for longer than its session, the lease ends all the same.
+        A member that joins sends no heartbeats, and its group waits for the member for up to
+        ``rebalance_timeout_ms``. If the process is suspended for longer than the session time-out meanwhile,
+        the streams hand out no more messages.
         """
         over = threading.Event()
         if self._owned:
@@ -157,37 +160,38 @@ class Handover:
             over.set()
 
     def _keep_lease(self, over: threading.Event) -> None:
-        """Extend the lease of the streams until *over*, on the rebalance thread."""
+        """Extend the time until which the streams may hand out messages, again and again, until *over* is
+        set. This runs on the rebalance thread."""
         member = self._member
         session = member.session_timeout_ms / 1000
         latest = member.confirmed_until + member.rebalance_timeout_ms / 1000
         while not over.is_set():
-            self.handler.keep_lease(min(time.monotonic() + session, latest))
+            self._handler.keep_lease(min(time.monotonic() + session, latest))
             over.wait(min(self._heartbeats.interval, session / 3))
 
     def event_after_sleep(self) -> Event | None:
-        """Return Event.LOST if the process did not run for so long that the group has removed the member.
+        """Return Event.LOST if the process was suspended for so long that the group has removed the member.
         Otherwise return None.
 
-        If the group has removed the member, the partitions of the member are marked as lost. The member joins
-        again with its old id, which the group may still know.
+        In the first case, mark the partitions of the member as lost. The member joins again with its old id,
+        which the group may still know.
         """
         if not self._heartbeats.slept_too_long():
             return None
-        self.handler.lost(self._owned)
+        self._handler.lost(self._owned)
         self._member.forget(ErrorCode.ILLEGAL_GENERATION)
         return Event.LOST
 
     def give_up(self) -> None:
         """Stop reading all partitions at once, because the group has removed the member while it joined."""
-        self.handler.lost(self._owned)
+        self._handler.lost(self._owned)
         self._revoke(self._owned, 0.0)
 
     def fail(self, error: Exception) -> None:
-        """Make every loop raise *error*, and the rebalance thread tell the rebalance listener that all
-        partitions are lost, after the call that the thread makes now."""
-        self.handler.fail(error)
-        self.thread.call(self.handler.tell_all_lost)
+        """Make every loop raise *error*. When the rebalance thread has finished its present call, it tells
+        the rebalance listener that all partitions are lost."""
+        self._handler.fail(error)
+        self.thread.call(self._handler.tell_all_lost)
 
     def _revoke(
         self,
@@ -196,14 +200,14 @@ class Handover:
         identity: MemberIdentity | None = None,
     ) -> None:
         try:
-            self._call(partial(self.handler.revoked, partitions, timeout, identity))
+            self._call(partial(self._handler.revoked, partitions, timeout, identity))
         finally:  # until then, a heartbeat may tell that they are lost
             self._owned = self._owned.difference(partitions)
 
     def _call(self, call: Callable[[], None]) -> None:
-        """Make the rebalance thread run *call*, and send heartbeats until *call* returns.
+        """Let the rebalance thread run *call*. Until *call* returns, this thread sends heartbeats.
 
-        Raises what *call* raises, and ClosedError when the client is closed.
+        Raises the exception that *call* raises, or ClosedError when the client is closed.
         """
         done = self.thread.call(call)
         self._noticed = None
@@ -211,8 +215,7 @@ class Handover:
             self._dialogues.check_open()  # whatever the call still waits for
             is_member = self._member.generation >= 0
             left = self._heartbeats.due_at - time.monotonic() if is_member else self._heartbeats.interval
-            with suppress(queue.Empty):
-                self._bell.get(timeout=max(0.0, left))
+            self._group_thread.wait(left)
             if is_member and time.monotonic() >= self._heartbeats.due_at and not done.done():
                 self._noticed = self.send_heartbeat() or self._noticed
         done.result()

@@ -1,7 +1,7 @@
 """Join and sync: how a member takes part in the next generation of its group and gets its partitions.
 
-These dialogues yield requests and are resumed with the responses, so they run over sockets in the same way as
-over a list of responses. Their results are kept in the :class:`Member`.
+The dialogues do no I/O themselves, so that tests can run them without a broker. Their results are kept in the
+:class:`Member`.
 """
 
 import logging
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from pyklient.assignor import Assignor, LastAssignment
 from pyklient.config import ConsumerConfig
-from pyklient.consumer.group.classic.heartbeat import wait_or_raise
+from pyklient.consumer.group.classic.heartbeat_and_leave import wait_or_raise
 from pyklient.consumer.group.classic.leader import assign_all
 from pyklient.consumer.group.classic.member import Member
 from pyklient.consumer.group.classic.states import Event, State
@@ -42,11 +42,11 @@ _ANSWER_MARGIN = 5.0  # Java's: the coordinator answers at its rebalance time-ou
 def join(member: Member, reason: str) -> Dialogue[list[TopicPartition] | None]:
     """Take part in the next generation of the group, and return the partitions that *member* gets in it.
 
-    Return None if the member has kept partitions, and the group has removed it: the partitions are lost.
+    Return None if the member has lost the partitions that it kept while it joined, because the group has
+    removed the member.
 
-    Try again after every failure that may pass. After other failures, raise the broker's error: for instance,
-    the group does not accept the member or uses other assignors, or another process has taken over the
-    ``group_instance_id``.
+    If an error is temporary, try again. Otherwise raise it, for instance if the group does not accept the
+    member, if the group uses other assignors, or if another process has taken over the ``group_instance_id``.
     """
     kept = bool(member.owned)
     while True:
@@ -71,10 +71,9 @@ def join(member: Member, reason: str) -> Dialogue[list[TopicPartition] | None]:
 
 
 def _join(member: Member, reason: str) -> Dialogue[JoinGroupResponse | None]:
-    """Ask the coordinator to let *member* join, once.
+    """Send one request to join to the coordinator.
 
-    Return the response when a generation with the member has begun. Return None if the member has to try
-    again.
+    Return the response if a generation with *member* has begun. Return None if the member has to try again.
     """
     request = JoinGroupRequest(
         group_id=member.group_id,
@@ -155,7 +154,8 @@ def _sync(member: Member, joined: JoinGroupResponse) -> Dialogue[list[TopicParti
 
 
 def _subscription(member: Member, assignor: Assignor) -> bytes:
-    """Return the subscription of *member* for the case that the group chooses *assignor*."""
+    """Return the subscription that *member* sends for *assignor* when it joins: its topics, user data,
+    partitions and rack."""
     topics = frozenset(member.topics)
     return ConsumerProtocolSubscription(
         topics=sorted(topics),
@@ -167,7 +167,8 @@ def _subscription(member: Member, assignor: Assignor) -> bytes:
 
 
 def _user_data(member: Member, assignor: Assignor, topics: frozenset[str]) -> bytes | None:
-    """Return the user data of *assignor*, which may be an application's. Raises KafkaError if it fails."""
+    """Return the user data that *assignor* adds to a member's subscription. Raises KafkaError if the
+    assignor, which may be a part of the application, fails."""
     try:
         data = assignor.user_data(topics, member.last)
         if not isinstance(data, bytes | bytearray | memoryview | None):

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from pyklient.assignor import Assignor, Partitions, Subscriber
 from pyklient.consumer.group.assignors.incremental import leave_out_owned
 from pyklient.consumer.group.classic.member import Member
+from pyklient.counted import counted
 from pyklient.errors import KafkaError, ProtocolError
 from pyklient.net.dialogue import Dialogue, Refresh
 from pyklient.net.metadata import Metadata
@@ -25,8 +26,8 @@ log = logging.getLogger("pyklient.consumer")
 def assign_all(
     member: Member, joined: JoinGroupResponse
 ) -> Dialogue[list[SyncGroupRequest.SyncGroupRequestAssignment]]:
-    """Assign partitions to each member of the group, by the assignor that the group has chosen, and return
-    them."""
+    """Assign the partitions to the members of the group, with the assignor that the group has chosen. Return
+    the partitions of each member."""
     subscribers = [
         _subscriber(each.member_id, each.metadata, each.group_instance_id) for each in joined.members
     ]
@@ -39,7 +40,7 @@ def assign_all(
     errors = metadata.topic_errors(wanted)
     for error in errors.values():
         log.warning(
-            "group %s: the partitions of a topic are not assigned, because the brokers do not allow the "
+            "group %s: the partitions of a topic are not assigned, because the brokers deny access to the "
             "topic: %s",
             member.group_id,
             error,
@@ -67,7 +68,7 @@ def _assigned(
     """Return the partitions that *assignor* assigns to each member.
 
     With an incremental assignor, partitions that another member must give back first are left out. Raises
-    KafkaError if the assignor fails, or does not return what an assignor must return.
+    KafkaError if the assignor raises an exception, or returns a wrong result.
     """
     try:
         of_all = _checked(assignor.assign(members, partitions), members, partitions)
@@ -84,23 +85,24 @@ def _checked(
     members: Sequence[Subscriber],
     partitions: Partitions,
 ) -> dict[str, list[TopicPartition]]:
-    """Return the partitions of each of *members* by *assigned*, which an application's assignor may have
-    returned.
+    """Check *assigned*, the result of an assignor, and return it as a list of partitions for each of
+    *members*.
 
-    Raises ValueError if *assigned* has a member or a partition that does not exist, or a partition twice.
+    Raises ValueError if *assigned* names a member or a partition that does not exist, or assigns a partition
+    twice.
     """
     if not isinstance(assigned, Mapping):
         raise TypeError(f"assign() returned {assigned!r}, not a mapping from member ids to partitions")
     if unknown := assigned.keys() - {each.member_id for each in members}:
-        raise ValueError(f"members get partitions, but are not in the group: {sorted(unknown)}")
+        raise ValueError(f"assign() gives partitions to members that are not in the group: {sorted(unknown)}")
     owner: dict[TopicPartition, str] = {}
     for member_id, of_member in assigned.items():
         for topic, number in of_member:  # once only: of_member may be a generator
             if not 0 <= number < len(partitions.get(topic, ())):
-                raise ValueError(f"partition {topic}-{number} does not exist")
+                raise ValueError(f"assign() returned partition {topic}-{number}, which does not exist")
             other = owner.setdefault(TopicPartition(topic, number), member_id)
             if other != member_id:
-                raise ValueError(f"partition {topic}-{number} is assigned to both {other} and {member_id}")
+                raise ValueError(f"assign() gives partition {topic}-{number} to both {other} and {member_id}")
     of_all: dict[str, list[TopicPartition]] = {each.member_id: [] for each in members}
     for partition, member_id in owner.items():
         of_all[member_id].append(partition)
@@ -124,13 +126,14 @@ def _racks(metadata: Metadata, topics: list[str]) -> Partitions:
 
 
 def _note_members(member: Member, names: Set[str]) -> None:
-    """Log which members have joined and left the group since *member* was its leader last."""
+    """Log which members have joined and left the group since *member* was the group's leader the last
+    time."""
     come, gone = sorted(names - member.members), sorted(member.members - names)
     log.info(
-        "group %s, generation %d: this member is the leader of %d members; joined: %s; left: %s",
+        "group %s, generation %d: this member is the leader of %s; joined: %s; left: %s",
         member.group_id,
         member.generation,
-        len(names),
+        counted(len(names), "member"),
         ", ".join(come) or "none",
         ", ".join(gone) or "none",
     )

@@ -18,7 +18,7 @@ __all__ = ["Member"]
 
 @dataclass(slots=True)
 class Member:
-    """The state of one member of a group. Only the dialogues and the group thread change it."""
+    """The state of one member of a group. Only the group thread and its dialogues change it."""
 
     coordinator: GroupCoordinatorClient
     instance_id: str | None
@@ -33,18 +33,18 @@ class Member:
     member_id: str = ""
     generation: int = -1
     owned: frozenset[TopicPartition] = frozenset()
-    """The partitions that this member still owns when it joins. Empty if its assignors are not incremental,
-    and after the group has removed the member."""
+    """The partitions that this member keeps while it joins. Empty if its assignors are not incremental, or if
+    the group has removed the member."""
     last: LastAssignment = LastAssignment()
     """The last assignment of this member, even if the member has lost these partitions since."""
     watched: Mapping[str, int] | None = None
-    """The number of partitions of each topic at the time when this member assigned them as the leader. None
-    if another member is the leader."""
+    """The number of partitions that each topic had when this member, as the leader, assigned them. None if
+    another member is the leader."""
     confirmed_at: float = -math.inf
-    """The time, in seconds of ``time.monotonic``, at which the last request was sent whose response has
-    confirmed that the group has this member."""
+    """The time at which this member last sent a request whose response confirmed that it is in the group. In
+    seconds of ``time.monotonic``."""
     members: Set[str] = frozenset()
-    """The ids of the group's members when this member was the leader last."""
+    """The ids of the group's members when this member was the leader the last time."""
 
     @property
     def group_id(self) -> str:
@@ -67,7 +67,7 @@ class Member:
 
     @property
     def confirmed_until(self) -> float:
-        """The time until which the group keeps this member even if it gets no further heartbeat."""
+        """The time until which the group keeps this member even if the member sends no further heartbeat."""
         return self.confirmed_at + self.session_timeout_ms / 1000
 
     @property
@@ -79,14 +79,14 @@ class Member:
         return all(assignor.incremental for assignor in self.assignors)
 
     def on(self, event: Event) -> None:
-        """Change the state of the member to the next one for *event*, by the table of states."""
+        """Change the state of the member to the state that the table of states gives for *event*."""
         self.state = next_state(TRANSITIONS, self.state, event)
 
     def forget(self, code: int = 0) -> None:
-        """Make the member join as a new member next time, after the error *code*.
+        """Make the member join as a new member next time, because of the error *code*.
 
-        After ILLEGAL_GENERATION, the member id is kept, because the group would wait for the member with the
-        old id.
+        After ILLEGAL_GENERATION, the member keeps its member id. If it joined with a new
+        id, the group would wait in vain for a member with the old id.
         """
         self.generation = -1
         self.owned = frozenset()

@@ -1,24 +1,27 @@
-"""The group thread: it joins, sends heartbeats and leaves, in the order that the table of states gives.
+"""The group thread, which joins the group, sends heartbeats and leaves. ``states.py`` has the table of its
+states and of the steps between them.
 
-``handover`` gives partitions to the assignment handler and takes them back. ``max_poll_interval_ms`` limits
-the time for a handler of messages, and ``rebalance_timeout_ms`` limits it during a rebalance.
+A Handover gives partitions to the assignment handler and takes them back. A member leaves the group if the
+program works on one message for longer than ``max_poll_interval_ms``, or than ``rebalance_timeout_ms`` during
+a rebalance.
 """
 
 import logging
-import queue
 import time
 from collections.abc import Callable, Collection, Set
-from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 
 from pyklient.config import ConsumerConfig
+from pyklient.consumer.group.assignment_handler import AssignmentHandler
 from pyklient.consumer.group.classic.handover import Handover
-from pyklient.consumer.group.classic.heartbeat import leave
-from pyklient.consumer.group.classic.heartbeats import Heartbeats
+from pyklient.consumer.group.classic.heartbeat_and_leave import leave
+from pyklient.consumer.group.classic.heartbeat_schedule import HeartbeatSchedule
 from pyklient.consumer.group.classic.join import join
 from pyklient.consumer.group.classic.member import Member
 from pyklient.consumer.group.classic.states import Event, State
+from pyklient.consumer.group.membership_thread import MembershipThread
+from pyklient.counted import counted
 from pyklient.errors import ClosedError, KafkaError
 from pyklient.log_events import log_fields
 from pyklient.net.dialogue_player import DialoguePlayer
@@ -36,24 +39,27 @@ _JOIN_MARGIN = 10.0
 
 
 class MemberLoop:
-    """Lets *member* join, send heartbeats and leave, on one thread.
+    """Lets *member* join, send heartbeats and leave, on *thread*.
 
-    ``joined`` is done when the first partitions are assigned, or when an error makes that impossible.
+    *handler* reads the partitions of the member.
     """
 
-    def __init__(self, client: NetworkClient, config: ConsumerConfig, member: Member) -> None:
+    def __init__(
+        self,
+        client: NetworkClient,
+        config: ConsumerConfig,
+        member: Member,
+        handler: AssignmentHandler,
+        thread: MembershipThread,
+    ) -> None:
         self._client = client
         self._member = member
+        self._handler = handler
+        self._thread = thread
         self._max_poll_interval_ms = config.max_poll_interval_ms
-        self.joined: Future[None] = Future()
-        self.over = False
-        """True when this thread has nothing more to do except to call ``then``."""
-        self.then: Callable[[], None] | None = None
-        """A function that this thread calls as its last step, or None."""
-        self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._dialogues = DialoguePlayer(client)
-        self._heartbeats = Heartbeats(config, member, self._dialogues)
-        self.handover = Handover(config, member, self._dialogues, self._heartbeats, self._bell)
+        self._heartbeats = HeartbeatSchedule(config, member, self._dialogues)
+        self.handover = Handover(config, member, handler, self._dialogues, self._heartbeats, thread)
         self._subscribed: Set[str] = member.topics
         """The topics to which the member subscribed when it joined last."""
         self._joining = Outage(log, f"joining group {member.group_id}", "join_outage", group=member.group_id)
@@ -64,11 +70,7 @@ class MemberLoop:
     def close(self) -> None:
         """Make the thread leave the group and end. This acquires no lock and never waits."""
         self._dialogues.closing = True
-        self._bell.put(None)
-
-    def wake(self) -> None:
-        """Make the thread check at once what there is to do."""
-        self._bell.put(None)
+        self._thread.wake()
 
     def run(self) -> None:
         """Do the steps that the table of states gives, until the member has left its group for good."""
@@ -92,26 +94,19 @@ class MemberLoop:
                     self._member.on(Event.CLOSE)
         except Exception as error:
             self._fail(error)
-        if not self.joined.done():
-            self.joined.set_exception(
-                ClosedError("this ConsumerConnector was closed before it had joined its group")
-            )
-        self.handover.handler.ended()
+        self._handler.ended()
         self.handover.thread.end()
-        self.over = True
-        if self.then is not None:
-            self.then()
 
     def notice_topics(self) -> None:
-        """Select the topics to read by the newest metadata, and tell the handler which of them the brokers do
-        not allow."""
+        """Select the topics to read from the newest metadata. Tell the assignment handler to which of them
+        the brokers deny access."""
         topics = self._member.selection.update(self._client.metadata)
-        self.handover.handler.set_topic_errors(self._client.metadata.topic_errors(topics))
+        self._handler.set_topic_errors(self._client.metadata.topic_errors(topics))
 
     def _stay_outside(self) -> None:
         if self._dialogues.closing:
             self._member.on(Event.CLOSE)
-        elif self._stalled and not self.handover.handler.goes_on():
+        elif self._stalled and not self._handler.goes_on():
             self._wait(self._heartbeats.interval)
         else:
             if self._stalled:
@@ -137,15 +132,15 @@ class MemberLoop:
             return
         self.handover.pending = partitions
         asks_for = member.selection.subscription.asks_for
-        self.handover.handler.watch(None if asks_for is None else asks_for | (member.watched or {}).keys())
+        self._handler.watch(None if asks_for is None else asks_for | (member.watched or {}).keys())
         self._heartbeats.begin()
         # Before the handler has them: the first message may be handed out while this thread is still busy.
         log.info(
-            "group %s has rebalanced, because %s; member %s got %d partitions in generation %d, after %.2f s",
+            "group %s has rebalanced, because %s; member %s got %s in generation %d, after %.2f s",
             member.group_id,
             self._cause,
             member.member_id,
-            len(partitions),
+            counted(len(partitions), "partition"),
             member.generation,
             time.monotonic() - self._began,
             extra=log_fields(
@@ -160,14 +155,14 @@ class MemberLoop:
         )
 
     def _stay(self) -> None:
-        """Do one round of a stable member: assign pending partitions, wait, commit, send a heartbeat."""
-        handler = self.handover.handler
+        """Do one round of work while the member is stable: assign pending partitions, wait, commit, and send
+        a heartbeat."""
         if self.handover.pending is not None:
             self._assign(self.handover.pending)
             if self._member.state is not State.STABLE:
                 return
         else:
-            self._wait(min(self._heartbeats.due_at, handler.next_commit_at) - time.monotonic())
+            self._wait(min(self._heartbeats.due_at, self._handler.next_commit_at) - time.monotonic())
         now = time.monotonic()
         if self._dialogues.closing:
             self._cause = "the client closes"
@@ -176,7 +171,7 @@ class MemberLoop:
         if (event := self.handover.event_after_sleep()) is not None:
             self._rebalance(event)
             return
-        handler.commit_if_due(now)
+        self._handler.commit_if_due(now)
         if self._member.selection.update(self._client.metadata) != self._subscribed:
             self._begin_rebalance("the member's subscription has changed")
             self._member.on(Event.REJOIN)
@@ -184,10 +179,11 @@ class MemberLoop:
             self._look_around()
 
     def _assign(self, partitions: Collection[TopicPartition]) -> None:
-        """Hand *partitions* over, and begin a rebalance if one has to follow."""
+        """Hand *partitions* over to the assignment handler. Begin another rebalance if the member has given
+        back partitions for which other members wait."""
         event = self.handover.assign(partitions)
-        if self.handover.pending is None and not self.joined.done():
-            self.joined.set_result(None)
+        if self.handover.pending is None and not self._thread.joined.done():
+            self._thread.joined.set_result(None)
         if self._dialogues.closing:
             return
         if event is not None:
@@ -197,13 +193,15 @@ class MemberLoop:
             self._member.on(Event.REJOIN)
 
     def _look_around(self) -> None:
-        """Check topics and loops, and send a heartbeat. This is called once every heartbeat interval."""
+        """Check topics and loops, and send a heartbeat. The group thread calls this once in every heartbeat
+        interval."""
         member = self._member
         self.notice_topics()
-        if self.handover.handler.stalled_for() * 1000 >= self._max_poll_interval_ms:
+        if self._handler.stalled_for() * 1000 >= self._max_poll_interval_ms:
             log.warning(
                 "group %s: member %s leaves, because its loop has asked for no message within "
-                "max_poll_interval_ms=%d although one waits; the member joins again when the loop continues",
+                "max_poll_interval_ms=%d although a message waits; the member joins again when the "
+                "loop continues",
                 member.group_id,
                 member.member_id,
                 self._max_poll_interval_ms,
@@ -249,13 +247,12 @@ class MemberLoop:
             extra=log_fields("member_stopped", group=self._member.group_id, error=str(error)),
         )
         self.handover.fail(error)
-        if not self.joined.done():
-            self.joined.set_exception(error)
+        if not self._thread.joined.done():
+            self._thread.joined.set_exception(error)
 
     def _wait(self, seconds: float) -> None:
-        if seconds > 0 and not self._dialogues.closing:
-            with suppress(queue.Empty):
-                self._bell.get(timeout=seconds)
+        if not self._dialogues.closing:
+            self._thread.wait(seconds)
 
 
 def topic_changes(member: Member, metadata: Metadata) -> str:
@@ -264,7 +261,7 @@ def topic_changes(member: Member, metadata: Metadata) -> str:
     The text is empty if they have not changed.
     """
     changes = [
-        f"topic {topic} has {count} partitions now, {before} before"
+        f"topic {topic} has {counted(count, 'partition')} now, {before:,} before"
         for topic, before in (member.watched or {}).items()
         if (count := metadata.partition_count(topic)) and count != before
     ]

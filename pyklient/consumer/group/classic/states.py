@@ -31,7 +31,7 @@ class Event(StrEnum):
     """The events that change the state of a member."""
 
     START = "start"
-    """The member is to join the group, because its streams are read."""
+    """The member begins to join the group, because the program reads its streams."""
     JOINED = "joined"
     """A generation has begun, and the member belongs to it."""
     ASSIGNED = "assigned"
@@ -43,7 +43,7 @@ class Event(StrEnum):
     STALLED = "stalled"
     """The loop has asked for no message for max_poll_interval_ms, although a message waits."""
     RELEASED = "released"
-    """The old partitions have been given back, or the member keeps them while it joins."""
+    """The member has given its old partitions back, or keeps them while it joins."""
     CLOSE = "close"
     """The client closes, or cannot go on."""
 

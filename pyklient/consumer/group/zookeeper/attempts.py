@@ -5,15 +5,18 @@ import time
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.group.zookeeper.zookeeper_member import ZooKeeperMember
+from pyklient.counted import counted
 from pyklient.errors import KafkaError, RebalanceFailedError
 
 __all__ = ["Attempts"]
 
 
 class Attempts:
-    """A round of attempts to rebalance, ``rebalance_max_retries`` at most, with a pause of
-    ``rebalance_backoff_ms`` after each attempt that fails. The pause after the last attempt is as long as all
-    pauses of a round together."""
+    """Counts the attempts of a member to rebalance, in rounds of ``rebalance_max_retries`` attempts at most.
+
+    After each attempt that fails there is a pause of ``rebalance_backoff_ms``. The pause after the last
+    attempt of a round is ``rebalance_max_retries`` times as long.
+    """
 
     def __init__(self, config: ConsumerConfig) -> None:
         self.backoff = config.rebalance_backoff_ms / 1000
@@ -40,24 +43,26 @@ class Attempts:
         return self._due_at - time.monotonic()
 
     def begin_round(self) -> None:
-        """Begin a round, in which no attempt has been made yet."""
+        """Begin a new round: set the number of attempts to 0."""
         self.count = 0
 
     def begin(self) -> None:
-        """Count an attempt that begins."""
+        """Count an attempt, when it begins."""
         self.count += 1
         self.failure = None
 
     def pause(self) -> float:
-        """Decide when the next attempt is due, because one has failed. Return the seconds until then."""
+        """Set the time of the next attempt, after an attempt has failed. Return the seconds until then."""
         seconds = self.backoff * (self._most if self.over else 1)
         self._due_at = time.monotonic() + seconds
         return seconds
 
     def error(self, member: ZooKeeperMember) -> RebalanceFailedError:
         """Return the error that says why the last attempt of *member* has failed."""
-        tries = "1 attempt" if self.count == 1 else f"{self.count} attempts"
-        failed = f"Member {member.consumer_id} of group {member.group_id} could not rebalance in {tries}"
+        failed = (
+            f"Member {member.consumer_id} of group {member.group_id} could not rebalance in "
+            f"{counted(self.count, 'attempt')}"
+        )
         if self.failure is not None:
             return RebalanceFailedError(f"{failed}. The last attempt failed with: {self.failure}")
         return RebalanceFailedError(

@@ -1,4 +1,5 @@
-"""The dialogues by which a member of a ZooKeeper group creates and deletes its owner nodes.
+"""The dialogues by which a member of a ZooKeeper group creates and deletes its owner nodes. The owner node of
+a partition is a ZooKeeper node that names the owner of the partition.
 
 The requests for the nodes of all partitions are sent together. Therefore a hundred partitions take little
 longer than one, even if ZooKeeper is far away.
@@ -84,10 +85,11 @@ def _create_owners(
 def _replace_own(
     member: ZooKeeperMember, existing: Mapping[TopicPartition, ThreadId]
 ) -> RegistryDialogue[dict[TopicPartition, str]]:
-    """Replace the owner nodes in *existing* that belong to a former session of the same thread.
+    """Replace those owner nodes of the partitions *existing* that an earlier session of this member has
+    created.
 
-    Return the owners of the other nodes in *existing*, by partition. The member will be told when one of
-    these nodes is deleted.
+    Return the partitions in *existing* that other members own, with their owners. ZooKeeper will tell the
+    member when one of these owner nodes is deleted.
     """
     nodes = yield from _read_owners(member, existing, watch=True)
     others: dict[TopicPartition, str] = {}
@@ -126,6 +128,6 @@ def _owner_path(member: ZooKeeperMember, partition: TopicPartition) -> str:
 
 
 def _listed(texts: Sequence[str]) -> str:
-    """Return the first few of *texts*, and the number of the others."""
+    """Return one text with the first few of *texts*, and the number of the others."""
     more = f" and {len(texts) - _MOST_LISTED} more" if len(texts) > _MOST_LISTED else ""
     return ", ".join(texts[:_MOST_LISTED]) + more

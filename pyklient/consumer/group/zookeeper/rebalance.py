@@ -18,7 +18,7 @@ from pyklient.consumer.group.zookeeper.owner_nodes import become_owner, release
 from pyklient.consumer.group.zookeeper.thread_ids import ThreadId
 from pyklient.consumer.group.zookeeper.zookeeper_assignors import has_identical_threads
 from pyklient.consumer.group.zookeeper.zookeeper_member import ZooKeeperMember
-from pyklient.consumer.topic_filter import Blacklist, TopicFilter, Whitelist
+from pyklient.consumer.topic_filters.topic_filter import Blacklist, TopicFilter, Whitelist
 from pyklient.errors import ConfigurationError, NodeExistsError
 from pyklient.registry import paths
 from pyklient.registry.broker_nodes import broker_ids
@@ -94,8 +94,8 @@ def renew_member(member: ZooKeeperMember) -> RegistryDialogue[bool]:
 def read_group(member: ZooKeeperMember) -> RegistryDialogue[GroupView]:
     """Read the group of *member*: its members, their topics, the partitions of these topics, and the brokers.
 
-    The member is then told of the next change of any of these. Topics that do not exist are logged. Raises
-    RegistryError if another session has a node of the member's name.
+    ZooKeeper then tells the member of the next change of any of these. Topics that do not exist are logged.
+    Raises RegistryError if another session has a node of the member's name.
     """
     brokers, members = yield from all_answers(
         [Children(paths.BROKER_IDS, watch=True), Children(paths.consumer_ids(member.group_id), watch=True)]
@@ -178,7 +178,8 @@ def _subscription(
 
 
 def withdraw(member: ZooKeeperMember) -> RegistryDialogue[None]:
-    """Delete all nodes of *member*, which cannot continue, so that other members read its partitions."""
+    """Delete all nodes of *member* because it cannot continue, so that other members can read its
+    partitions."""
     yield from release(member)
     path = paths.consumer(member.group_id, member.consumer_id)
     node = yield Read(path)

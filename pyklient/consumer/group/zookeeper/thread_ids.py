@@ -13,7 +13,7 @@ __all__ = ["ThreadId", "java_order", "new_consumer_id"]
 
 
 class ThreadId(NamedTuple):
-    """The thread of the consumer *consumer_id* for its stream number *stream*, which counts from 0."""
+    """The id of the thread that stands for one stream of a consumer. Streams are numbered from 0."""
 
     consumer_id: str
     stream: int

@@ -5,19 +5,19 @@ So all members must compute the same assignment. Both rules assign partitions to
 as the classes RangeAssignor and RoundRobinAssignor of Scala's high-level consumer do, partition for
 partition.
 
-``roundrobin`` follows the rule of Kafka 0.10.2. Up to 0.10.1, Scala's consumer has another rule, and cannot
-rebalance unless all members have the same number of streams of the same topics. In that case both rules give
-the same result. So the newer rule can be used for every group, and :func:`has_identical_threads` tells if an
-older member would fail.
+``roundrobin`` follows the rule of Kafka 0.10.2. Up to 0.10.1, Scala's consumer has another rule, which works
+only if all members have the same number of streams of the same topics. In that case both rules give the same
+result, so pyklient uses the newer rule for every group. :func:`has_identical_threads` tells if an older
+member would fail.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
 from typing import TypeAlias
 
-from pyklient.classic.java_hashes import string_hash
 from pyklient.consumer.group.assignors.even_split import split_evenly
 from pyklient.consumer.group.zookeeper.thread_ids import ThreadId, java_order
+from pyklient.kernel import string_hash
 from pyklient.topic_partition import TopicPartition
 
 __all__ = [
@@ -58,8 +58,8 @@ def assign_range_to_threads(
 def assign_round_robin_to_threads(
     threads: ThreadsOfTopic, partitions: PartitionsOfTopic
 ) -> dict[TopicPartition, ThreadId]:
-    """Assign the partitions of all topics to the threads in turn. A thread that does not belong to the topic
-    is skipped.
+    """Assign the partitions of all topics to the threads in turn. Each partition skips the threads that do
+    not belong to its topic.
 
     The order of the partitions is that of Java's hashes of ``[topic,partition]``, so that the partitions of
     one topic do not follow each other.
@@ -74,8 +74,8 @@ def assign_round_robin_to_threads(
 
 
 def has_identical_threads(threads: ThreadsOfTopic) -> bool:
-    """Return True if all topics have the same threads. Otherwise the rule ``roundrobin`` of Scala's consumer
-    fails before 0.10.2."""
+    """Return True if all topics have the same threads. If not, Scala's consumers before 0.10.2 cannot assign
+    partitions by the rule ``roundrobin``."""
     return len({frozenset(of_topic) for of_topic in threads.values()}) <= 1
 
 

@@ -15,9 +15,11 @@ from pyklient.topic_partition import TopicPartition
 __all__ = ["ZooKeeperMember"]
 
 _BETWEEN_REBALANCES = 2
-"""The number by which the generation of a ZooKeeper member grows at each assignment. It is larger than 1,
-because another member may have owned a partition between two assignments to this member. In a Kafka group,
-the numbers of the generations show such a gap."""
+"""The number by which the generation of a ZooKeeper member grows at each assignment.
+
+It is 2, so that two assignments of one member never seem to follow each other directly: another member may
+have owned a partition in between.
+"""
 
 
 @dataclass(slots=True)
@@ -33,17 +35,17 @@ class ZooKeeperMember:
     """A number that grows with each assignment. It is known to this client alone: ZooKeeper groups have no
     generations, and offsets are committed without one."""
     session_id: int | None = None
-    """The session with ZooKeeper in which the member became the owner of its partitions in ``generation``."""
+    """The id of the ZooKeeper session in which the member got its present assignment. None before that."""
     owned: Mapping[TopicPartition, ThreadId] = field(default_factory=dict)
     """The partitions that this member reads, each with the thread to which it is assigned."""
     waits_for: str = ""
-    """The partitions, each with its owner, that other members had not given back at the last attempt to
-    rebalance."""
+    """The partitions that other members had not given back at the last attempt to rebalance, each with its
+    owner, as text for a message."""
     nodes: set[TopicPartition] = field(default_factory=set)
     """The partitions whose owner nodes this member has created, or may have created."""
 
     missing: frozenset[str] = frozenset()
-    """The topics of the subscription that did not exist when the member looked at the group last."""
+    """The topics of the subscription that did not exist when the member read the group the last time."""
 
     @property
     def assign(self) -> AssignToThreads:
@@ -52,7 +54,7 @@ class ZooKeeperMember:
 
     @property
     def identity(self) -> MemberIdentity:
-        """The identity by which this client distinguishes its assignments."""
+        """The identity of the member's present assignment. The client does not send it with its commits."""
         return MemberIdentity(self.generation, self.consumer_id)
 
     def name_taken(self) -> RegistryError:

@@ -1,22 +1,20 @@
 """The thread of a member of a ZooKeeper group: it adds the member, rebalances and leaves, in the order that
 the table of states gives.
 
-Changes in ZooKeeper only wake the thread. Several changes that happen meanwhile lead to one rebalance. While
-ZooKeeper cannot be reached, the member continues to read its partitions, as Scala's consumer does: either
-nobody can change the group then, or the member's session is still valid. When ZooKeeper can be reached again
-and says that the session is over, the partitions are lost.
+A change in ZooKeeper wakes the thread. If several changes happen during a rebalance, one more rebalance
+follows. While ZooKeeper cannot be reached, the member continues to read its partitions, as Scala's consumer
+does. When ZooKeeper can be reached again and says that the session is over, the partitions are lost.
 """
 
 import logging
-import queue
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
 from contextlib import suppress
 from typing import TypeVar
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
+from pyklient.consumer.group.membership_thread import MembershipThread
 from pyklient.consumer.group.zookeeper.attempts import Attempts
 from pyklient.consumer.group.zookeeper.former_session import FormerSession
 from pyklient.consumer.group.zookeeper.owner_nodes import release
@@ -29,11 +27,8 @@ from pyklient.consumer.group.zookeeper.rebalance import (
 )
 from pyklient.consumer.group.zookeeper.states import Event, State
 from pyklient.consumer.group.zookeeper.zookeeper_member import ZooKeeperMember
-from pyklient.errors import (
-    ClosedError,
-    KafkaError,
-    RegistryError,
-)
+from pyklient.counted import counted
+from pyklient.errors import ClosedError, KafkaError, RegistryError
 from pyklient.net.network_client import NetworkClient
 from pyklient.registry.requests import RegistryDialogue
 from pyklient.registry.session_event import SessionEvent
@@ -46,35 +41,36 @@ log = logging.getLogger("pyklient.consumer")
 _T = TypeVar("_T")
 
 _TICK = 1.0
-"""The longest time, in seconds, between two checks that do not depend on changes in ZooKeeper, such as for
-topics that the brokers do not allow."""
+"""The longest time, in seconds, between two checks for changes that ZooKeeper does not report, such as topics
+to which the brokers deny access."""
 _WHILE_TAKEN = 0.2
 _FOR_IN_HAND = 0.5
-"""A fraction of the time during which other members try to get a partition. During this part, a loop may
-finish its message in hand. The remainder is for a commit and for the last attempt of the other members."""
+"""The fraction of the time for all attempts of a rebalance for which a member waits for its loops to finish
+their message in hand. In the rest, the member commits, and other members make their last attempt."""
 
 
 class ZooKeeperMemberLoop:
-    """Lets *member* join, rebalance and leave, on one thread. ``handler`` reads the member's partitions.
-
-    ``joined`` is done after the first rebalance, or when an error makes that impossible.
-    """
+    """Lets *member* join, rebalance and leave the group, on the thread *thread*. Tells *handler* which
+    partitions the member owns."""
 
     def __init__(
-        self, client: NetworkClient, registry: ZooKeeper, config: ConsumerConfig, member: ZooKeeperMember
+        self,
+        client: NetworkClient,
+        registry: ZooKeeper,
+        config: ConsumerConfig,
+        member: ZooKeeperMember,
+        handler: AssignmentHandler,
+        thread: MembershipThread,
     ) -> None:
-        self._client, self._registry, self._member = client, registry, member
+        self._client = client
+        self._registry = registry
+        self._member = member
+        self._handler = handler
+        self._thread = thread
         self._session_timeout = config.zookeeper_session_timeout_ms / 1000
         self._timeout = max(self._session_timeout, config.zookeeper_connection_timeout_ms / 1000)
         self._attempts = Attempts(config)
         self._revocation_timeout = self._attempts.duration * _FOR_IN_HAND
-        self.handler: AssignmentHandler
-        self.joined: Future[None] = Future()
-        self.over = False
-        """True once this thread has done all its work but the call of ``then``, its last step."""
-        self.then: Callable[[], None] | None = None
-        """A function that this thread calls as its last step, or None."""
-        self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._closing = False
         self._changed = False
         """True if something has changed since this thread read the group last."""
@@ -86,24 +82,24 @@ class ZooKeeperMemberLoop:
     def close(self) -> None:
         """Make the thread leave the group and end. This acquires no lock and never waits."""
         self._closing = True
-        self._bell.put(None)
+        self._thread.wake()
 
     def changed(self) -> None:
         """Make the thread look at the group, because something in ZooKeeper has changed."""
         self._changed = True
-        self._bell.put(None)
+        self._thread.wake()
 
     def subscription_changed(self) -> None:
-        """Make the thread tell the group what the member subscribes to now."""
+        """Make the thread write the present subscription into the member's node, for the other members."""
         self._renew = True
-        self._bell.put(None)
+        self._thread.wake()
 
     def session_changed(self, event: SessionEvent) -> None:
         """Make the thread react to *event* of the session. A thread of the session calls this."""
         if event is SessionEvent.EXPIRED:
             self._expired = True
-            self.handler.lost(tuple(self._member.owned))  # so that a revocation under way waits no longer
-            self._bell.put(None)
+            self._handler.lost(tuple(self._member.owned))  # so that a revocation under way waits no longer
+            self._thread.wake()
         elif event is SessionEvent.CONNECTED:
             self.changed()
 
@@ -127,14 +123,7 @@ class ZooKeeperMemberLoop:
                     steps[state]()
         except Exception as error:
             self._fail(error)
-        if not self.joined.done():
-            self.joined.set_exception(
-                ClosedError("this ConsumerConnector was closed before it had joined its group")
-            )
-        self.handler.ended()
-        self.over = True
-        if self.then is not None:
-            self.then()
+        self._handler.ended()
 
     def _play(self, dialogue: RegistryDialogue[_T]) -> _T:
         return self._registry.play(dialogue, self._timeout, self.changed, per_answer=True)
@@ -151,7 +140,7 @@ class ZooKeeperMemberLoop:
         except ClosedError:
             raise
         except KafkaError as error:
-            if not error.retriable or not self.joined.done():
+            if not error.retriable or not self._thread.joined.done():
                 raise
             log.warning(
                 "group %s: member %s tries to join again, because of an error: %s",
@@ -169,11 +158,12 @@ class ZooKeeperMemberLoop:
         self._member.on(event)
 
     def _rebalance(self) -> None:
-        """Make one attempt to rebalance. If it fails, wait before the next attempt, or give up after the
-        last.
+        """Make one attempt to rebalance. If it fails, wait before the next attempt. Give up after the last
+        attempt.
 
-        Raise the error if another attempt cannot succeed, for example because of an access list. An attempt
-        that has failed because of the content of a node is repeated, as somebody may repair the node.
+        Raise the error if another attempt cannot succeed, for example because of an access list. If an
+        attempt has failed because of the content of a node, another attempt is made, because somebody may
+        repair the node.
         """
         self._changed = False
         self._attempts.begin()
@@ -194,8 +184,8 @@ class ZooKeeperMemberLoop:
             succeeded, self._attempts.failure = False, error
         if succeeded:
             self._member.on(Event.OWNED)
-            if not self.joined.done():
-                self.joined.set_result(None)
+            if not self._thread.joined.done():
+                self._thread.joined.set_result(None)
         elif self._expired or not self._attempts.over:
             self._attempts.pause()
             self._member.on(Event.FAILED)
@@ -230,16 +220,16 @@ class ZooKeeperMemberLoop:
         if result is None:
             return False
         member.begin_generation(session_id)
-        self.handler.watch(frozenset(each.topic for each in result))
+        self._handler.watch(frozenset(each.topic for each in result))
         log.info(
-            "group %s has rebalanced: member %s got %d partitions, after %.2f s",
+            "group %s has rebalanced: member %s got %s, after %.2f s",
             member.group_id,
             member.consumer_id,
-            len(result),
+            counted(len(result), "partition"),
             time.monotonic() - began,
         )
         try:
-            self.handler.assigned(
+            self._handler.assigned(
                 sorted(result),
                 member.identity,
                 stream_numbers={each: thread.stream for each, thread in result.items()},
@@ -253,41 +243,43 @@ class ZooKeeperMemberLoop:
     def _give_back(self) -> None:
         """Stop reading the member's partitions, and commit.
 
-        The owner nodes stay until then, so that nobody reads these partitions before their offsets are
-        committed.
+        The owner nodes are deleted only afterwards, so that no other member reads these partitions before
+        their offsets are committed.
         """
         try:
-            self.handler.revoked(sorted(self._member.owned), self._revocation_timeout)
+            self._handler.revoked(sorted(self._member.owned), self._revocation_timeout)
         finally:
             self._member.owned = {}
 
     def _give_up(self) -> None:
-        """Wait for a change of the group, or for the next round of attempts, because all attempts to
-        rebalance have failed.
+        """After all attempts of a round have failed, wait for a change of the group or for the next round.
 
         Raise RebalanceFailedError if no rebalance of the member has succeeded yet.
         """
         error = self._attempts.error(self._member)
-        if not self.joined.done():
+        if not self._thread.joined.done():
             raise error from self._attempts.failure
         pause = self._attempts.pause()
         what = "its partitions as before" if self._member.owned else "nothing"
         log.error(
-            "the member reads %s and tries again in %.3g s, because of an error: %s", what, pause, error
+            "the rebalance has failed; the member reads %s and tries again in %.3g s. The error: %s",
+            what,
+            pause,
+            error,
         )
         self._member.on(Event.GAVE_UP)
 
     def _await_retry(self) -> None:
         if (wait := self._attempts.wait) > 0:
             self._wait(wait)
-        elif self.joined.done() and self._registry.unreachable():
+        elif self._thread.joined.done() and self._registry.unreachable():
             self._wait(_TICK)
         else:
             self._member.on(Event.RETRY)
 
     def _stay(self) -> None:
-        """Wait for a change of the group. Meanwhile commit, and check which topics the brokers do not
-        allow."""
+        """Wait for a change of the group. Meanwhile commit, and check to which topics the brokers deny
+        access."""
         connected = self._registry.unreachable() is None
         if self._renew and connected:
             self._write_subscription()
@@ -297,9 +289,9 @@ class ZooKeeperMemberLoop:
             self._begin_rebalance(Event.RETRY)
         else:
             topics = {each.topic for each in self._member.owned}
-            self.handler.set_topic_errors(self._client.metadata.topic_errors(topics))
-            self.handler.commit_if_due(time.monotonic())
-            self._wait(min(_TICK, self.handler.next_commit_at - time.monotonic()))
+            self._handler.set_topic_errors(self._client.metadata.topic_errors(topics))
+            self._handler.commit_if_due(time.monotonic())
+            self._wait(min(_TICK, self._handler.next_commit_at - time.monotonic()))
 
     def _write_subscription(self) -> None:
         """Write the node of the member anew. If ZooKeeper does not answer, or if another session has a node
@@ -325,31 +317,31 @@ class ZooKeeperMemberLoop:
             self._member.consumer_id,
         )
         lost = sorted(self._member.owned)
-        self.handler.lost(lost)
-        self.handler.revoked(lost, 0.0)
+        self._handler.lost(lost)
+        self._handler.revoked(lost, 0.0)
         self._member.owned = {}
         self._member.on(Event.EXPIRED)
 
     def _leave(self) -> None:
-        """Stop reading, and commit. The member's nodes end when the client closes its session."""
+        """Stop reading, and commit. ZooKeeper deletes the member's nodes when the client closes its
+        session."""
         self._give_back()
-        self.handler.left()
+        self._handler.left()
         self._member.on(Event.LEFT)
 
     def _fail(self, error: Exception) -> None:
         if self._closing and isinstance(error, ClosedError):
             return
         log.error("group %s: this member has stopped because of an error: %s", self._member.group_id, error)
-        self.handler.fail(error)
-        self.handler.tell_all_lost()
+        self._handler.fail(error)
+        self._handler.tell_all_lost()
         # A member that ZooKeeper never answered has no nodes, and would only wait for ZooKeeper once more.
         if self._member.state is not State.OUTSIDE or self._registry.session_id is not None:
             with suppress(Exception):  # the same unexpected failure may come again
                 self._play(withdraw(self._member))
-        if not self.joined.done():
-            self.joined.set_exception(error)
+        if not self._thread.joined.done():
+            self._thread.joined.set_exception(error)
 
     def _wait(self, seconds: float) -> None:
-        if seconds > 0 and not self._closing:
-            with suppress(queue.Empty):
-                self._bell.get(timeout=seconds)
+        if not self._closing:
+            self._thread.wait(seconds)

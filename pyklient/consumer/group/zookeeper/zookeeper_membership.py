@@ -1,20 +1,19 @@
 """Membership in a group that its members coordinate through ZooKeeper, as Scala's consumer does."""
 
-import threading
 from collections.abc import Callable
 
 from pyklient.config import ConsumerConfig
 from pyklient.config.assignment_strategy import parse_strategy
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
 from pyklient.consumer.group.members_in_kafka import wait_for_members_in_kafka
+from pyklient.consumer.group.membership_thread import MembershipThread
 from pyklient.consumer.group.subscription import Subscription
-from pyklient.consumer.group.zookeeper.fenced_offset_store import FencedOffsetStore
+from pyklient.consumer.group.zookeeper.fenced_offset_storage import FencedOffsetStorage
 from pyklient.consumer.group.zookeeper.thread_ids import new_consumer_id
 from pyklient.consumer.group.zookeeper.zookeeper_member import ZooKeeperMember
 from pyklient.consumer.group.zookeeper.zookeeper_member_loop import ZooKeeperMemberLoop
-from pyklient.consumer.offsets.offset_store import OffsetStore
+from pyklient.consumer.offsets.offset_storage import OffsetStorage
 from pyklient.consumer.owned_partitions import MemberIdentity
-from pyklient.errors import KafkaError, KafkaTimeoutError
 from pyklient.net.network_client import NetworkClient
 from pyklient.registry.zookeeper import ZooKeeper
 
@@ -24,7 +23,8 @@ __all__ = ["ZooKeeperMembership"]
 class ZooKeeperMembership:
     """A Membership in a group that its members coordinate through ZooKeeper.
 
-    When the client closes *registry*, the session with ZooKeeper ends, and with it the member's nodes.
+    When the client closes *registry*, the session with ZooKeeper ends, and ZooKeeper deletes the member's
+    nodes.
     """
 
     def __init__(
@@ -34,22 +34,21 @@ class ZooKeeperMembership:
         self._member = ZooKeeperMember(group_id, new_consumer_id(group_id, config.consumer_id), str(strategy))
         self._client = client
         self._registry = registry
-        self._loop = ZooKeeperMemberLoop(client, registry, config, self._member)
+        self._config = config
+        self._loop: ZooKeeperMemberLoop | None = None
         attempts = config.rebalance_backoff_ms / 1000 * config.rebalance_max_retries
         self._other_members_timeout = config.default_api_timeout_ms / 1000
         self._join_timeout = config.default_api_timeout_ms / 1000 + attempts
-        self.thread = threading.Thread(
-            target=self._run, name=f"pyklient-zookeeper-group-{group_id}", daemon=True
-        )
+        self._thread = MembershipThread(f"pyklient-zookeeper-group-{group_id}")
 
     @property
     def identity(self) -> MemberIdentity:
-        """The identity by which this client distinguishes its assignments."""
+        """The identity of the member's present assignment. The client does not send it with its commits."""
         return self._member.identity
 
-    def fenced(self, store: OffsetStore) -> FencedOffsetStore:
-        """Return an offset store that commits to *store* only while this member owns its partitions."""
-        return FencedOffsetStore(store, self._registry, self._member)
+    def fenced(self, store: OffsetStorage) -> FencedOffsetStorage:
+        """Return an offset storage that commits to *store* only while this member owns its partitions."""
+        return FencedOffsetStorage(store, self._registry, self._member)
 
     def start(self, subscription: Subscription, handler: AssignmentHandler) -> None:
         """Subscribe, and return when the first rebalance has assigned partitions. Raise an error if that
@@ -61,18 +60,16 @@ class ZooKeeperMembership:
             self._client, self._member.group_id, subscription, self._other_members_timeout
         )
         self._member.subscription = subscription
-        self._loop.handler = handler
+        self._loop = ZooKeeperMemberLoop(
+            self._client, self._registry, self._config, self._member, handler, self._thread
+        )
         self._registry.add_listener(self._loop.session_changed)
-        self.thread.start()
-        try:
-            self._loop.joined.result(self._join_timeout)
-        except KafkaError:
-            raise
-        except TimeoutError:
-            raise KafkaTimeoutError(
-                f"group {self._member.group_id}: member {self._member.consumer_id} has not joined within "
-                f"{self._join_timeout:.3g} s"
-            ) from None
+        self._thread.start(self._run)
+        self._thread.wait_until_joined(
+            self._join_timeout,
+            f"group {self._member.group_id}: member {self._member.consumer_id} has not joined within "
+            f"{self._join_timeout:.3g} s",
+        )
 
     def subscribe(self, subscription: Subscription) -> None:
         """Replace the subscription of the member.
@@ -80,32 +77,35 @@ class ZooKeeperMembership:
         The node of the member in ZooKeeper is written again, and the group rebalances.
         """
         self._member.subscription = subscription
-        self._loop.subscription_changed()
+        if self._loop is not None:
+            self._loop.subscription_changed()
 
     def runs_here(self) -> bool:
-        """Return True if the calling thread belongs to this membership, as in a call of a rebalance
-        listener."""
-        return threading.current_thread() is self.thread
+        """Return True if the calling thread is a thread of this membership, for example while it calls a
+        rebalance listener."""
+        return self._thread.runs_here()
 
     def leave(self, timeout: float) -> None:
         """Commit, give all partitions back and end the thread. The session ends when the client closes."""
-        self._loop.close()
+        if self._loop is not None:
+            self._loop.close()
         self.join(timeout)
 
     def abandon(self, then: Callable[[], None]) -> bool:
         """Leave because the connector was dropped, and call *then* as the last step of the member's thread.
 
-        Return False if the thread has ended, so that *then* may not be called.
+        Return False if the thread has ended already: *then* might never be called.
         """
-        self._loop.then = then
-        self._loop.close()
-        return not self._loop.over
+        running = self._thread.call_at_end(then)
+        if self._loop is not None:
+            self._loop.close()
+        return running
 
     def join(self, timeout: float) -> None:
         """Wait up to *timeout* seconds for the member's thread to end, unless the calling thread is that
         thread."""
-        if self.thread.is_alive() and not self.runs_here():
-            self.thread.join(timeout)
+        self._thread.join(timeout)
 
     def _run(self) -> None:
+        assert self._loop is not None
         self._loop.run()  # this object lives as long as its thread

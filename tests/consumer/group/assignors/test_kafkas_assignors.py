@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from pyklient.assignor import Assignor, Subscriber
-from pyklient.consumer.group.assignors.offered_assignors import ASSIGNORS
+from pyklient.consumer.group.assignors.assignors_by_name import ASSIGNORS
 from tests.consumer.group.assignors.test_assignors import without_racks
 from tests.oracles.process import Oracle
 from tests.run.seed import dice

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 from pyklient.assignor import LastAssignment, Partitions, Subscriber
-from pyklient.consumer.group.assignors.offered_assignors import ASSIGNORS
+from pyklient.consumer.group.assignors.assignors_by_name import ASSIGNORS
 from pyklient.topic_partition import TopicPartition
 from tests.consumer.group.assignors.test_kafkas_assignors import name
 from tests.oracles.process import Oracle

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from pyklient.assignor import Assignor, LastAssignment, Partitions, Subscriber
-from pyklient.consumer.group.assignors.offered_assignors import ASSIGNORS
+from pyklient.consumer.group.assignors.assignors_by_name import ASSIGNORS
 from pyklient.topic_partition import TopicPartition
 from tests.consumer.group.assignors.test_assignors import without_racks
 

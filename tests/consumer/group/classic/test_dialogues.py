@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from pyklient.assignor import Assignor, LastAssignment, Partitions, Subscriber
-from pyklient.consumer.group.assignors.offered_assignors import ASSIGNORS
-from pyklient.consumer.group.classic.heartbeat import heartbeat, leave
+from pyklient.consumer.group.assignors.assignors_by_name import ASSIGNORS
+from pyklient.consumer.group.classic.heartbeat_and_leave import heartbeat, leave
 from pyklient.consumer.group.classic.join import join
 from pyklient.consumer.group.classic.member import Member
 from pyklient.consumer.group.classic.states import Event, State
@@ -380,8 +380,8 @@ class Wrong(Assignor):
         (SystemExit(2), r"SystemExit\(2\)"),
         (None, r"assign\(\) returned None, not a mapping"),
         ({"m7": []}, r"are not in the group: \['m7'\]"),
-        ({"m1": [TopicPartition("t", 1)]}, "partition t-1 does not exist"),
-        ({"m1": [TopicPartition("t", 0)], "m0": [TopicPartition("t", 0)]}, "assigned to both m1 and m0"),
+        ({"m1": [TopicPartition("t", 1)]}, "partition t-1, which does not exist"),
+        ({"m1": [TopicPartition("t", 0)], "m0": [TopicPartition("t", 0)]}, "to both m1 and m0"),
     ],
 )
 def test_an_assignor_that_fails_is_named_with_the_reason(result: Any, why: str) -> None:

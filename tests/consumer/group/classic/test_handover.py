@@ -1,6 +1,5 @@
 """The partitions that a member claims after a part of a handover has failed, and what its listener hears."""
 
-import queue
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
@@ -10,10 +9,11 @@ from typing import Any
 import pytest
 
 from pyklient.config import ConsumerConfig
-from pyklient.consumer.group.assignors.offered_assignors import ASSIGNORS
+from pyklient.consumer.group.assignors.assignors_by_name import ASSIGNORS
 from pyklient.consumer.group.classic.handover import Handover
 from pyklient.consumer.group.classic.member import Member
 from pyklient.consumer.group.classic.states import Event
+from pyklient.consumer.group.membership_thread import MembershipThread
 from pyklient.consumer.owned_partitions import MemberIdentity
 from pyklient.errors import BrokerConnectionError, KafkaError
 from pyklient.topic_partition import TopicPartition
@@ -64,8 +64,8 @@ class ScriptedHandler:
 
 
 class ScriptedHeartbeats:
-    """The part of Heartbeats that a handover uses. A heartbeat is due at once if there is an *event* that
-    follows from it."""
+    """The part of a HeartbeatSchedule that a handover uses. A heartbeat is due at once if there is an
+    *event* that follows from it."""
 
     interval = 0.01
 
@@ -99,8 +99,8 @@ def handing_over(
     stub: Any = handler
     dialogues: Any = Open()
     beats: Any = heartbeats
-    handover = Handover(ConsumerConfig(group_id="g"), member, dialogues, beats, queue.SimpleQueue())
-    handover.handler = stub
+    thread = MembershipThread("member")
+    handover = Handover(ConsumerConfig(group_id="g"), member, stub, dialogues, beats, thread)
     handover.thread.thread.start()
     try:
         yield handover
@@ -134,7 +134,7 @@ def test_a_listener_hears_that_partitions_are_lost_after_it_heard_that_they_are_
 
     handler.then = block
     with handing_over(handler, ScriptedHeartbeats(), stable()) as handover:
-        assigning = handover.thread.call(lambda: handover.handler.assigned([ZERO], MemberIdentity()))
+        assigning = handover.thread.call(lambda: handler.assigned([ZERO], MemberIdentity()))
         assert begun.wait(10)
         handover.fail(KafkaError("fenced"))
         assert handler.told == []

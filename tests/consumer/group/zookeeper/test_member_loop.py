@@ -2,7 +2,6 @@
 
 import logging
 import math
-import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -11,6 +10,7 @@ import pytest
 
 from pyklient import RebalanceFailedError, TopicPartition
 from pyklient.config import ConsumerConfig
+from pyklient.consumer.group.membership_thread import MembershipThread
 from pyklient.consumer.group.subscription import Subscription
 from pyklient.consumer.group.zookeeper.zookeeper_member import ZooKeeperMember
 from pyklient.consumer.group.zookeeper.zookeeper_member_loop import ZooKeeperMemberLoop
@@ -114,30 +114,29 @@ def running(
     member = ZooKeeperMember("g", "g_a", "range", Subscription({"t": streams}))
     client: Any = Client()
     registry: Any = session or Session(nodes, "mine")
-    loop = ZooKeeperMemberLoop(client, registry, config, member)
     stub: Any = handler
-    loop.handler = stub
-    thread = threading.Thread(target=loop.run)
-    thread.start()
+    thread = MembershipThread("member")
+    loop = ZooKeeperMemberLoop(client, registry, config, member, stub, thread)
+    thread.start(loop.run)
     try:
         yield loop
     finally:
         loop.close()
         thread.join(10)
-        assert not thread.is_alive()
+        assert not thread.running
 
 
 def test_the_streams_of_a_member_get_what_their_threads_own() -> None:
     handler = Handler()
     with running(cluster(t=3), handler, streams=2) as loop:
-        loop.joined.result(10)
+        loop._thread.joined.result(10)
     assert handler.calls == [("revoked", []), ("assigned", {0: 0, 1: 0, 2: 1}), ("revoked", [0, 1, 2])]
 
 
 def test_a_change_that_leaves_the_assignment_as_it_is_revokes_nothing() -> None:
     nodes, handler = cluster(t=1), Handler()
     with running(nodes, handler) as loop:
-        loop.joined.result(10)
+        loop._thread.joined.result(10)
         asked = len(nodes.asked)
         nodes.found["/brokers/ids/7"] = (b"{}", "broker")
         loop.changed()
@@ -152,7 +151,7 @@ def warnings_in(caplog: pytest.LogCaptureFixture) -> list[str]:
 def test_a_topic_that_does_not_exist_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
     nodes, handler = cluster(), Handler()
     with running(nodes, handler) as loop:
-        loop.joined.result(10)
+        loop._thread.joined.result(10)
         assert warnings_in(caplog) == ["group g subscribes to topics that do not exist yet: t"]
         asked = len(nodes.asked)
         nodes.found["/brokers/ids/7"] = (b"{}", "broker")
@@ -167,7 +166,7 @@ def test_a_topic_that_does_not_exist_is_named_once(caplog: pytest.LogCaptureFixt
 def test_a_partition_that_a_member_gets_again_begins_a_generation_that_does_not_follow() -> None:
     nodes, handler = cluster(t=1), Handler()
     with running(nodes, handler) as loop:
-        loop.joined.result(10)
+        loop._thread.joined.result(10)
         nodes.found["/brokers/topics/t"] = cluster(t=2).found["/brokers/topics/t"]
         loop.changed()
         wait_for(lambda: len(handler.identities) == 2, "the next assignment")
@@ -179,7 +178,7 @@ def test_a_partition_that_a_member_gets_again_begins_a_generation_that_does_not_
 def test_partitions_of_a_session_that_has_expired_are_lost_before_they_are_revoked() -> None:
     nodes, handler = cluster(t=1), Handler()
     with running(nodes, handler) as loop:
-        loop.joined.result(10)
+        loop._thread.joined.result(10)
         nodes.expire("mine")
         loop.session_changed(SessionEvent.EXPIRED)
         wait_for(lambda: len(handler.identities) == 2, "the next assignment")
@@ -197,7 +196,7 @@ def test_a_member_that_cannot_fetch_offsets_gives_its_nodes_back_and_tries_again
     nodes, handler = cluster(t=1), Handler()
     handler.failures = [KafkaTimeoutError("no coordinator")]
     with running(nodes, handler) as loop:
-        loop.joined.result(10)
+        loop._thread.joined.result(10)
     assert handler.calls[-2:] == [("assigned", {0: 0}), ("revoked", [0])]
 
 
@@ -208,7 +207,7 @@ def test_an_error_that_another_attempt_cannot_end_is_raised_at_once() -> None:
         running(nodes, handler, attempts=4) as loop,
         pytest.raises(AuthenticationError, match="no permission"),
     ):
-        loop.joined.result(10)
+        loop._thread.joined.result(10)
     assert len(handler.failures) == 1
     assert nodes.owners("g") == {}
 
@@ -217,21 +216,21 @@ def test_row_20_the_first_failure_is_raised_with_its_cause_and_no_node_is_left()
     nodes, handler = cluster(t=2), Handler()
     nodes.found[OWNERS + "1"] = (b"g_b-0", "other")
     with running(nodes, handler) as loop, pytest.raises(RebalanceFailedError, match="2 attempts"):
-        loop.joined.result(10)
+        loop._thread.joined.result(10)
     assert [path for path, (_, session) in nodes.found.items() if session == "mine"] == []
 
 
 def test_a_member_waits_for_a_zookeeper_that_does_not_answer_only_once() -> None:
     session = NoSession()
     with running(cluster(t=1), Handler(), session=session) as loop, pytest.raises(RegistryConnectionError):
-        loop.joined.result(10)
+        loop._thread.joined.result(10)
     assert session.waits == 1
 
 
 def test_a_later_failure_ends_with_the_next_change() -> None:
     nodes, handler = cluster(t=1), Handler()
     with running(nodes, handler) as loop:
-        loop.joined.result(10)
+        loop._thread.joined.result(10)
         nodes.found["/brokers/topics/t"] = cluster(t=2).found["/brokers/topics/t"]
         nodes.found[OWNERS + "1"] = (b"g_b-0", "other")
         loop.changed()
@@ -247,4 +246,4 @@ def test_a_failure_that_nobody_expected_is_told_at_once(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(Session, "play", fail)
     with running(cluster(t=1), Handler()) as loop, pytest.raises(ValueError, match="no such path"):
-        loop.joined.result(10)
+        loop._thread.joined.result(10)

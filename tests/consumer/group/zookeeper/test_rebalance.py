@@ -17,7 +17,7 @@ from pyklient.consumer.group.zookeeper.rebalance import (
 )
 from pyklient.consumer.group.zookeeper.thread_ids import ThreadId
 from pyklient.consumer.group.zookeeper.zookeeper_member import ZooKeeperMember
-from pyklient.consumer.topic_filter import Whitelist
+from pyklient.consumer.topic_filters.topic_filter import Whitelist
 from pyklient.errors import NodeContentError, RegistryError
 from pyklient.registry.requests import Children, Create, Delete, Read
 from tests.consumer.group.zookeeper.nodes import Nodes

@@ -4,13 +4,13 @@ test_scalas_assignors.py runs."""
 import pytest
 
 from pyklient import TopicPartition
-from pyklient.classic.java_hashes import string_hash
 from pyklient.consumer.group.zookeeper.thread_ids import ThreadId
 from pyklient.consumer.group.zookeeper.zookeeper_assignors import (
     assign_range_to_threads,
     assign_round_robin_to_threads,
     has_identical_threads,
 )
+from pyklient.kernel import string_hash
 
 
 def threads(**streams: int) -> list[ThreadId]:

@@ -3,6 +3,7 @@
 import logging
 import threading
 import time
+from typing import Any, cast
 
 import pytest
 
@@ -18,8 +19,10 @@ from pyklient import (
 )
 from pyklient.errors import KafkaError, NodeContentError, RegistryError
 from tests.consumer.feed import wait_for
+from tests.consumer.group.test_control_in_listener import OnAssignment
 from tests.consumer.group.test_groups import Listener, Reader, spread
 from tests.consumer.group.zookeeper.planted import PlantedCluster
+from tests.consumer.shutdown_order import record_shutdown
 
 OWNER = "/consumers/{}/owners/{}/{}"
 
@@ -112,6 +115,31 @@ def test_row_16_shutdown_ends_streams_commits_removes_the_nodes_and_may_be_calle
     connector.shutdown()
     with pytest.raises(ClosedError):
         connector.commit_offsets()
+
+
+def test_a_member_that_shuts_down_commits_before_its_session_ends_and_deletes_no_node_by_itself(
+    cluster: PlantedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The end of a session deletes all its nodes in one transaction of ZooKeeper."""
+    topic = cluster.topic(2, "a")
+    with cluster.connect("g", "c", auto_commit_interval_ms=60_000) as connector:
+        reader = Reader(connector.stream(topic))
+        wait_for(lambda: reader.seen, "a message")
+        steps = record_shutdown(monkeypatch)
+        connector.shutdown()
+        monkeypatch.undo()
+        reader.join()
+    paths = (f"/consumers/g/offsets/{topic}/0", "/consumers/g/ids", f"/consumers/g/owners/{topic}")
+    offset, members, owners = [cast(Any, cluster.nodes.get(path)[1]) for path in paths]
+    assert cluster.offsets("g", topic)[0] == 1
+    assert offset.mzxid < members.pzxid == owners.pzxid
+    ends = [step for step in steps if not step.endswith("Request")]
+    assert list(dict.fromkeys(ends)) == [
+        "commits in the background end",
+        "fetchers end",
+        "streams end",
+        "connections and session close",
+    ]
 
 
 def test_row_19_two_members_own_one_partition_each_and_one_takes_over(cluster: PlantedCluster) -> None:
@@ -327,3 +355,19 @@ def test_zookeeper_that_cannot_be_reached_is_an_error_when_streams_are_made() ->
 def test_coordination_by_zookeeper_needs_its_address() -> None:
     with pytest.raises(ConfigurationError, match="zookeeper='host:port/chroot'"):
         ConsumerConnector(coordination="zookeeper", group_id="g")
+
+
+def test_a_listener_seeks_and_learns_positions_before_anything_is_read(cluster: PlantedCluster) -> None:
+    topic = cluster.topic()
+    cluster.feed.send(topic, list("abcdef"))
+    positions: list[int] = []
+
+    def control(stream: KafkaStream, partition: TopicPartition) -> None:
+        positions.append(stream.position(partition))
+        stream.seek(partition, 4)
+        positions.append(stream.position(partition))
+
+    with cluster.connect("g", "c") as connector:
+        listener = OnAssignment(connector, control)
+        assert values(connector.stream(topic), 2) == ["e", "f"]
+        assert (listener.errors, positions) == ([], [0, 4])

@@ -1,0 +1,81 @@
+"""The thread of a membership: it sleeps until it is woken, and tells when the member has joined."""
+
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+
+from pyklient.errors import ClosedError, KafkaError, KafkaTimeoutError
+
+__all__ = ["MembershipThread"]
+
+
+class MembershipThread:
+    """A thread called *name*, which runs one function from :meth:`start` until the membership has ended."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._then: Callable[[], None] | None = None
+        self._over = False
+        self.joined: Future[None] = Future()
+        """Done when the first partitions are assigned, or when an error makes that impossible."""
+
+    def start(self, run: Callable[[], None]) -> None:
+        """Start the thread, which calls *run*."""
+        self._thread = threading.Thread(target=self._run, args=(run,), name=self._name, daemon=True)
+        self._thread.start()
+
+    def wait_until_joined(self, timeout: float, failure: str) -> None:
+        """Return when the first partitions are assigned. Raise the error that makes that impossible, or
+        KafkaTimeoutError with the text *failure* after *timeout* seconds."""
+        try:
+            self.joined.result(timeout)
+        except KafkaError:
+            raise
+        except TimeoutError:
+            raise KafkaTimeoutError(failure) from None
+
+    def wake(self) -> None:
+        """End the present :meth:`wait`, or the next one if the thread is not waiting. This method acquires no
+        lock and never waits."""
+        self._bell.put(None)
+
+    def wait(self, seconds: float) -> None:
+        """Wait for *seconds* seconds, or until :meth:`wake` is called. Only this thread calls this method."""
+        if seconds > 0:
+            with suppress(queue.Empty):
+                self._bell.get(timeout=seconds)
+
+    def call_at_end(self, then: Callable[[], None]) -> bool:
+        """Call *then* as the last step of this thread. Return False if this thread was never started or has
+        ended already: *then* might never be called. This method acquires no lock and never waits."""
+        self._then = then
+        return self._thread is not None and not self._over
+
+    @property
+    def running(self) -> bool:
+        """True from the start of the thread to its end."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def runs_here(self) -> bool:
+        """Return True if the calling thread is this thread."""
+        return threading.current_thread() is self._thread
+
+    def join(self, timeout: float) -> None:
+        """Wait up to *timeout* seconds for the end of this thread, unless the calling thread is this
+        thread."""
+        if self._thread is not None and self._thread.is_alive() and not self.runs_here():
+            self._thread.join(timeout)
+
+    def _run(self, run: Callable[[], None]) -> None:
+        run()
+        if not self.joined.done():
+            self.joined.set_exception(
+                ClosedError("this ConsumerConnector was closed before it had joined its group")
+            )
+        self._over = True
+        if self._then is not None:
+            self._then()

@@ -1,0 +1,127 @@
+"""Finds where assigned partitions begin: at the committed offsets of the group, at the positions in the
+program's offset store, or where the streams have got to already."""
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from pyklient.config import ConsumerConfig
+from pyklient.consumer.fetch.fetcher_manager import FetcherManager
+from pyklient.consumer.fetch.leader_lookup import reset_point
+from pyklient.consumer.group.stream_choice import StreamChoice
+from pyklient.consumer.offsets.offset_storage import OffsetStorage
+from pyklient.consumer.offsets.saved_positions import SavedPositions
+from pyklient.consumer.owned_partitions import Assignment, Ownership
+from pyklient.consumer.start_points import StartPoint
+from pyklient.errors import KafkaTimeoutError
+from pyklient.offset_stores.offset_store import StoredPosition
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
+
+__all__ = ["AssignedStarts", "StartPositions"]
+
+
+class AssignedStarts(NamedTuple):
+    """The points at which assigned partitions begin."""
+
+    committed: Mapping[TopicPartition, OffsetAndMetadata | None]
+    """The offset of each partition that is committed or in the offset store. None if there is none."""
+    points: Mapping[TopicPartition, StartPoint]
+    """The start points of the partitions that begin at one."""
+    found: Mapping[TopicPartition, int]
+    """The offsets of ``points``, as far as they could be looked up."""
+    stored: Mapping[TopicPartition, StoredPosition]
+    """The positions in the offset store, with the epochs with which they were acquired. Empty if the
+    connector has no offset store."""
+
+
+class StartPositions:
+    """Finds where the partitions of a connector begin. *storage* has the offsets of the group, and *choice*
+    the streams that read the partitions."""
+
+    def __init__(
+        self,
+        config: ConsumerConfig,
+        choice: StreamChoice,
+        fetchers: FetcherManager,
+        ownership: Ownership,
+        storage: OffsetStorage,
+    ) -> None:
+        self._choice = choice
+        self._fetchers = fetchers
+        self._ownership = ownership
+        self._storage = storage
+        self._reset = config.auto_offset_reset
+        self._timeout = max(config.heartbeat_interval_ms, config.session_timeout_ms / 3) / 1000
+
+    def find(self, partitions: Collection[TopicPartition], *, created: bool) -> AssignedStarts:
+        """Return where *partitions* begin. If *created* is true, they are new and begin at their first
+        message.
+
+        Raises an error if the offsets of the group cannot be fetched.
+        """
+        if isinstance(self._storage, SavedPositions):
+            return self._acquire(self._storage, partitions, created=created)
+        committed = self._storage.fetch(partitions, self._timeout)
+        points = self._choice.subscription.start.to_find(committed, created=created)
+        found = self._fetchers.find_starts(points, self._timeout) if points else {}
+        return AssignedStarts(committed | dict.fromkeys(points), points, found, {})
+
+    def reached(self, starts: AssignedStarts) -> dict[TopicPartition, int]:
+        """Return the position that the streams have reached in each partition of *starts* that the client has
+        owned without a gap.
+
+        If a message is in hand, the position is the offset of this message, unless the committed offset
+        includes the message. With an offset store, no position is returned: all partitions begin at their
+        stored positions. The streams of a mirror have no positions here either: their partitions begin at
+        the committed offsets.
+        """
+        if isinstance(self._storage, SavedPositions) or self._choice.subscription.continues_at_committed:
+            return {}
+        before = self._ownership.assignment or Assignment()
+        newest: dict[TopicPartition, tuple[int, int]] = {}
+        for stream in self._choice.streams:
+            after_hand = stream.handed(in_hand=True)
+            for each, position in stream.handed(in_hand=False).items():
+                if each in starts.committed and position.read and before.holds(each, position.generation):
+                    committed = starts.committed[each]
+                    done = committed is not None and committed.offset == after_hand[each].offset
+                    offset = after_hand[each].offset if done else position.offset
+                    newest[each] = max(newest.get(each, (-1, -1)), (position.generation, offset))
+        return {each: offset for each, (_, offset) in newest.items()}
+
+    def begin_saving(self, starts: AssignedStarts) -> None:
+        """Let each stream save positions of its partitions in *starts*, if the connector has an offset
+        store."""
+        if not isinstance(self._storage, SavedPositions):
+            return
+        for stream in self._choice.streams:
+            of_stream = [each for each in starts.stored if self._choice.stream_of(each) is stream]
+            self._storage.begin(stream, {each: starts.stored[each] for each in of_stream})
+
+    def _acquire(
+        self, saved: SavedPositions, partitions: Collection[TopicPartition], *, created: bool
+    ) -> AssignedStarts:
+        """Acquire *partitions* in the offset store, and return their positions there.
+
+        A partition without a stored offset begins at its start point, or where ``auto_offset_reset`` says.
+        This offset is stored before any message is read, so that a later owner begins at the same offset.
+        Raises KafkaTimeoutError if such an offset cannot be looked up in time.
+        """
+        stored = saved.acquire(dict.fromkeys(partitions))
+        lacking = [each for each, position in stored.items() if position.offset is None]
+        points = self._choice.subscription.start.to_find(dict.fromkeys(lacking), created=created)
+        default = reset_point("earliest" if created else self._reset)
+        if default is not None:
+            points = dict.fromkeys(lacking, default) | points
+        if points:
+            found = self._fetchers.find_starts(points, self._timeout)
+            if unknown := sorted(points.keys() - found.keys()):
+                raise KafkaTimeoutError(
+                    "cannot tell where to begin to read, because the leaders of these partitions have not "
+                    f"answered: {', '.join(map(str, unknown))}"
+                )
+            stored |= saved.acquire(found)
+        committed = {
+            each: None if position.offset is None else OffsetAndMetadata(position.offset)
+            for each, position in stored.items()
+        }
+        return AssignedStarts(committed, {}, {}, stored)

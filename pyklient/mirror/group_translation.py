@@ -1,0 +1,169 @@
+"""Translates the committed offsets of groups from a source cluster to a mirrored cluster, so that the groups
+can continue there."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyklient import argument_checks
+from pyklient.admin import Admin
+from pyklient.config import AdminConfig
+from pyklient.consumer.topic_filters.topic_filter import TopicFilter
+from pyklient.error_codes import ErrorCode
+from pyklient.errors import BrokerError, ConfigurationError, KafkaError
+from pyklient.log_events import log_fields
+from pyklient.mirror.clusters import Cluster, known_options, options_of_cluster
+from pyklient.mirror.offset_syncs import OffsetSync, translated
+from pyklient.mirror.sync_topic import read_syncs
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
+
+__all__ = ["GroupTranslation", "TranslatedOffset", "translate_offsets"]
+
+_log = logging.getLogger("pyklient.mirror")
+
+_CALL_TIMEOUT: Final = 10.0
+"""The seconds that a call to a cluster may take while the mirror runs. A call that fails is made again."""
+
+
+@dataclass(frozen=True, slots=True)
+class TranslatedOffset:
+    """The committed offset of a group in one partition: in the source cluster, translated, and as it is
+    committed in the target cluster. ``committed`` is None if the group has no offset there."""
+
+    source: int
+    translated: int
+    committed: int | None
+
+    @property
+    def ahead(self) -> bool:
+        """True if the group is ahead in the target cluster, so that its offset is not changed."""
+        return self.committed is not None and self.committed >= self.translated
+
+
+def translate_offsets(
+    source: Cluster, target: Cluster, group_id: str, mirror_group: str, *, execute: bool = False
+) -> dict[TopicPartition, TranslatedOffset]:
+    """Translate the committed offsets of the group *group_id* to the offsets of its records in *target*.
+    Commit them there only if *execute* is true.
+
+    *mirror_group* is the group of the mirror that copies, or has copied, from *source* to *target* with the
+    argument ``groups``. Partitions that this mirror has not copied are left out. No record is skipped, but
+    records whose exact offsets the mirror has forgotten come again.
+
+    An offset is never made smaller. Raises BrokerError NON_EMPTY_GROUP with *execute* if the group has
+    members in the target cluster, and ConfigurationError if no partition can be translated.
+    """
+    reading = options_of_cluster(source, "source"), options_of_cluster(target, "target")
+    group_id, mirror_group = _name(group_id, "group_id"), _name(mirror_group, "mirror_group")
+    argument_checks.flag(execute, "execute")
+    syncs = {
+        each: tuple(sorted(slots.values())) for each, slots in read_syncs(reading[1], mirror_group).items()
+    }
+    here, there = (Admin(**known_options(AdminConfig, options)) for options in reading)
+    with here, there:
+        found = _translate(here, there, group_id, syncs)
+        if not found:
+            raise ConfigurationError(
+                f"no offset of the group {group_id} can be translated: the mirror with the group "
+                f"{mirror_group} has copied none of the partitions for which {group_id} has committed "
+                "offsets, or it did not run with groups=…"
+            )
+        if execute:
+            _commit(there, group_id, found)
+    return found
+
+
+class GroupTranslation:
+    """Translates the offsets of all groups of the cluster *source* that *groups* allows, again and again, and
+    commits them to the cluster *target*. *mirror_group* is left out."""
+
+    def __init__(self, source: Admin, target: Admin, groups: TopicFilter, mirror_group: str) -> None:
+        self._source = source
+        self._target = target
+        self._groups = groups
+        self._mirror_group = mirror_group
+
+    def translate(self, syncs: Mapping[TopicPartition, Sequence[OffsetSync]]) -> None:
+        """Commit the translated offsets of the partitions in *syncs*.
+
+        A group with members in the target cluster is left alone. An error is logged, and the next call tries
+        again.
+        """
+        if not syncs:
+            return
+        try:
+            names = [each.group_id for each in self._source.groups(_CALL_TIMEOUT)]
+        except KafkaError as error:
+            _log.warning("the groups of the source cluster cannot be listed: %s", error)
+            return
+        for name in dict.fromkeys(names):
+            if name == self._mirror_group or not self._groups.allows(name):
+                continue
+            try:
+                self._move(name, syncs)
+            except KafkaError as error:
+                if isinstance(error, BrokerError) and error.code == ErrorCode.NON_EMPTY_GROUP:
+                    _log.debug("the group %s has members in the target cluster", name)
+                else:
+                    _log.warning("the offsets of the group %s were not translated: %s", name, error)
+
+    def _move(self, group_id: str, syncs: Mapping[TopicPartition, Sequence[OffsetSync]]) -> None:
+        moved = _commit(self._target, group_id, _translate(self._source, self._target, group_id, syncs))
+        if moved:
+            _log.debug(
+                "the group %s was moved in the target cluster",
+                group_id,
+                extra=log_fields("mirror_group_translated", group=group_id, partitions=moved),
+            )
+
+
+def _translate(
+    source: Admin, target: Admin, group_id: str, syncs: Mapping[TopicPartition, Sequence[OffsetSync]]
+) -> dict[TopicPartition, TranslatedOffset]:
+    committed = {
+        each: offset
+        for each, stored in source.stored_offsets(group_id, timeout=_CALL_TIMEOUT).items()
+        if each in syncs and (offset := stored.committed) is not None
+    }
+    if not committed:
+        return {}
+    there = target.stored_offsets(group_id, topics=list(committed), timeout=_CALL_TIMEOUT)
+    found: dict[TopicPartition, TranslatedOffset] = {}
+    for each, offset in committed.items():
+        end, at = there[each].end, translated(syncs[each], offset)
+        if end is None:
+            _log.warning(
+                "the offset of the group %s in %s is not translated, because the target cluster cannot tell "
+                "the offsets of this partition: %s",
+                group_id,
+                each,
+                there[each].error,
+            )
+        elif at > end:
+            _log.warning(
+                "the offset of the group %s in %s is not translated, because its records end before offset "
+                "%d in the target cluster; was the topic deleted and created again?",
+                group_id,
+                each,
+                at,
+            )
+        else:
+            found[each] = TranslatedOffset(offset, at, there[each].of("kafka"))
+    return found
+
+
+def _commit(target: Admin, group_id: str, found: Mapping[TopicPartition, TranslatedOffset]) -> int:
+    """Commit the translated offsets in *found*, unless the group is ahead. Return their number."""
+    positions = {
+        each: OffsetAndMetadata(offset.translated) for each, offset in found.items() if not offset.ahead
+    }
+    if positions:
+        target.reset_offsets(
+            group_id, positions, topics=list(positions), storage="kafka", execute=True, timeout=_CALL_TIMEOUT
+        )
+    return len(positions)
+
+
+def _name(given: Any, what: str) -> str:
+    return argument_checks.text(given, what)

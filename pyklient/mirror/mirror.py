@@ -1,0 +1,287 @@
+"""Mirror, which copies topics from one or several clusters to another cluster."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from pyklient import argument_checks
+from pyklient.admin import Admin
+from pyklient.config import AdminConfig, ConsumerConfig, ProducerConfig
+from pyklient.config.option_checks import INT32_MAX
+from pyklient.consumer.consumer_connector import ConsumerConnector
+from pyklient.consumer.topic_filters.topic_filter import TopicFilter, Whitelist
+from pyklient.errors import ClosedError, ConfigurationError, KafkaError
+from pyklient.mirror.clusters import Cluster, known_options, options_of_cluster
+from pyklient.mirror.group_translation import GroupTranslation
+from pyklient.mirror.mirror_metrics import MirrorMetrics
+from pyklient.mirror.mirror_task import MirrorTask, Rules
+from pyklient.mirror.producer_record import Handler
+from pyklient.mirror.sync_topic import PartitionSyncs
+from pyklient.mirror.target_topics import TargetTopics
+from pyklient.producer.producer import Producer
+from pyklient.protocol.records import Compression
+
+__all__ = ["Mirror"]
+
+_log = logging.getLogger("pyklient.mirror")
+
+_CLOSE_TIMEOUT: Final = 60.0
+"""The seconds for which ``run`` and ``close`` wait for the tasks to end."""
+
+_OF_READING: Final[Mapping[str, Any]] = {
+    "auto_offset_reset": "earliest",
+    "client_id": "pyklient-mirror",
+    "max_poll_interval_ms": INT32_MAX,
+}
+_OF_WRITING: Final[Mapping[str, Any]] = {"client_id": "pyklient-mirror", "delivery_timeout_ms": INT32_MAX}
+"""The defaults of a mirror for options of its clients. It waits for a target cluster that cannot be reached,
+however long that takes."""
+_SET_BY_MIRROR: Final = (
+    "consumer_timeout_ms",
+    "enable_auto_commit",
+    "group_id",
+    "key_decoder",
+    "key_encoder",
+    "partitioner",
+    "shallowiterator_enable",
+    "value_decoder",
+    "value_encoder",
+)
+"""The options of its clients that a mirror sets itself."""
+
+
+class Mirror:
+    """Copies topics from one or several *sources* to the cluster *target*.
+
+    ::
+
+        mirror = Mirror("old:9092", "new:9092", "clicks|views.*", group_id="mirror")
+        mirror.run()
+
+    A cluster is given by its bootstrap servers, or by a mapping with the options of a client: those of
+    ``ConsumerConfig`` for a source, and those of ``ProducerConfig`` for the target. *topics* is a Whitelist,
+    a Blacklist, or the pattern of a Whitelist.
+
+    Keys, values, headers and timestamps are copied as they are. With *keep_partitions*, a record goes to the
+    partition that it has in the source cluster. Otherwise its key decides, and records without a key are
+    spread over the partitions. With *create_topics*, topics are created in the target cluster as they are in
+    the source cluster, and partitions are added when the source topic has more.
+
+    In each source cluster, the mirror reads as a member of the group *group_id*. Several processes with the
+    same group share the work. An offset is committed in the source cluster only after the target cluster has
+    confirmed the record, at most every *commit_interval* seconds. After a crash, the records since the last
+    commit are copied again. A group without committed offsets begins at the oldest records, unless the
+    options of the source have another ``auto_offset_reset``.
+
+    If a record cannot be sent, the mirror ends with an error. If *abort_on_send_failure* is false, the record
+    is logged, counted and dropped instead. ``handler(message)`` returns the records to send for a message, as
+    ProducerRecords; by default, that is one copy.
+
+    With *groups*, a Whitelist, a Blacklist or the pattern of a Whitelist, the committed offsets of these
+    groups are translated every *group_interval* seconds, and committed in the target cluster, so that the
+    groups can continue there. This needs *keep_partitions*, one source and no handler.
+    """
+
+    def __init__(
+        self,
+        sources: Cluster | Sequence[Cluster],
+        target: Cluster,
+        topics: TopicFilter | str,
+        *,
+        group_id: str,
+        keep_partitions: bool = False,
+        create_topics: bool = True,
+        handler: Handler | None = None,
+        abort_on_send_failure: bool = True,
+        commit_interval: float = 5.0,
+        groups: TopicFilter | str | None = None,
+        group_interval: float = 10.0,
+    ) -> None:
+        if handler is not None and not callable(handler):
+            raise TypeError(f"handler must be a function that takes a message, not {handler!r}")
+        argument_checks.plain_function(handler, "handler")
+        reading = {"group_id": argument_checks.text(group_id, "group_id"), "enable_auto_commit": False}
+        every = [sources] if isinstance(sources, str | Mapping) else list(sources)
+        if not every:
+            raise ConfigurationError("sources is empty; pass the bootstrap servers of at least one cluster")
+        self._sources = [{**_OF_READING, **_options(each, "a source"), **reading} for each in every]
+        self._target = {**_OF_WRITING, **_options(target, "the target")}
+        for options in self._sources:
+            ConsumerConfig.from_options(options)
+        ProducerConfig.from_options(self._target)
+        self._create_topics = argument_checks.flag(create_topics, "create_topics")
+        self._rules = Rules(
+            topics if isinstance(topics, TopicFilter) else Whitelist(topics),
+            argument_checks.flag(keep_partitions, "keep_partitions"),
+            handler,
+            argument_checks.flag(abort_on_send_failure, "abort_on_send_failure"),
+            argument_checks.pause(commit_interval, "commit_interval"),
+            Compression.of(self._target["compression_type"]) if "compression_type" in self._target else None,
+        )
+        self._mirror_group = group_id
+        self._groups = Whitelist(groups) if isinstance(groups, str) else groups
+        self._group_interval = argument_checks.pause(group_interval, "group_interval")
+        if self._groups is not None:
+            self._check_groups()
+        self._stopping = threading.Event()
+        self._ended = threading.Event()
+        self._runner: threading.Thread | None = None
+        self._tasks: list[MirrorTask] = []
+        self._producer: Producer | None = None
+        self._errors: list[BaseException] = []
+
+    def run(
+        self, watch: Callable[[MirrorMetrics], object] | None = None, watch_interval: float = 10.0
+    ) -> None:
+        """Copy records until :meth:`close` is called in another thread, or until an exception, such as that
+        of a signal handler, interrupts this call.
+
+        Every *watch_interval* seconds, ``watch(metrics)`` is called in this thread, with the result of
+        :meth:`metrics`. Before this method returns, it waits for the records that were sent, commits their
+        offsets and leaves the groups. Raises DeliveryError if a record could not be sent, the error of a
+        client that cannot work, such as AuthenticationError, and the exception of the handler. A mirror runs
+        once; then this method raises ClosedError.
+        """
+        if self._runner is not None or self._stopping.is_set():
+            raise ClosedError("this Mirror has run or was closed; create a new one")
+        self._runner = threading.current_thread()
+        try:
+            self._run(watch, argument_checks.pause(watch_interval, "watch_interval"))
+        finally:
+            self._ended.set()
+
+    def close(self, timeout: float = _CLOSE_TIMEOUT) -> None:
+        """End the mirror, and wait for *timeout* seconds at most until :meth:`run` has returned.
+
+        A signal handler may call this method; in the thread of ``run``, it does not wait.
+        """
+        seconds = argument_checks.seconds(timeout, "timeout")
+        self._stopping.set()
+        if self._runner is not None and self._runner is not threading.current_thread():
+            self._ended.wait(seconds)
+
+    def metrics(self) -> MirrorMetrics | None:
+        """Return what the mirror has done so far: records, bytes, rates and lag. Return None before
+        :meth:`run` has begun. The call sends no request."""
+        producer = self._producer
+        if producer is None:
+            return None
+        tasks = list(self._tasks)
+        return MirrorMetrics(
+            tuple(task.connector.metrics() for task in tasks),
+            producer.metrics(),
+            sum(task.dropped_count for task in tasks),
+        )
+
+    def _run(self, watch: Callable[[MirrorMetrics], object] | None, interval: float) -> None:
+        admin = Admin(**known_options(AdminConfig, self._target))
+        producer = self._producer = Producer(**self._target)
+        targets = TargetTopics(admin, self._create_topics)
+        threads: list[threading.Thread] = []
+        try:
+            syncs = None if self._groups is None else self._syncs(admin, producer)
+            for number, options in enumerate(self._sources):
+                task = MirrorTask(
+                    ConsumerConnector(**options),
+                    Admin(**known_options(AdminConfig, options)),
+                    producer,
+                    targets,
+                    self._rules,
+                    syncs,
+                    self._stopping,
+                )
+                self._tasks.append(task)
+                name = f"pyklient-mirror-{number}"
+                threads.append(threading.Thread(target=partial(self._run_task, task), name=name, daemon=True))
+            if syncs is not None:
+                translating = partial(self._translate_groups, syncs, admin)
+                threads.append(
+                    threading.Thread(target=translating, name="pyklient-mirror-groups", daemon=True)
+                )
+            for thread in threads:
+                thread.start()
+            while not self._stopping.wait(interval):
+                if watch is not None and (found := self.metrics()) is not None:
+                    watch(found)
+        finally:
+            self._stopping.set()
+            self._join(threads)
+            self._close_target(producer, admin)
+        if self._errors:
+            raise self._errors[0]
+
+    def _run_task(self, task: MirrorTask) -> None:
+        try:
+            task.run()
+        except BaseException as error:
+            self._errors.append(error)
+        finally:
+            self._stopping.set()
+
+    def _syncs(self, admin: Admin, producer: Producer) -> PartitionSyncs:
+        """Return the offset syncs of this mirror. *admin* and *producer* are clients of the target
+        cluster."""
+        reading = known_options(ConsumerConfig, self._target)
+        return PartitionSyncs(reading, self._mirror_group, admin, producer)
+
+    def _translate_groups(self, syncs: PartitionSyncs, target: Admin) -> None:
+        """Translate the offsets of groups until the mirror ends. An exception ends the mirror."""
+        assert self._groups is not None
+        try:
+            with Admin(**known_options(AdminConfig, self._sources[0])) as source:
+                translation = GroupTranslation(source, target, self._groups, self._mirror_group)
+                while not self._stopping.wait(self._group_interval):
+                    translation.translate(syncs.latest)
+        except BaseException as error:
+            self._errors.append(error)
+            self._stopping.set()
+
+    def _check_groups(self) -> None:
+        """Raise ConfigurationError if the offsets of groups cannot be translated with the other arguments."""
+        if not self._rules.keep_partitions or self._rules.handler is not None:
+            raise ConfigurationError(
+                "groups needs keep_partitions=True and no handler, because only then does each partition "
+                "have one counterpart in the target cluster"
+            )
+        if len(self._sources) > 1:
+            raise ConfigurationError(
+                "groups needs exactly one source, because a group has one offset for each partition; run one "
+                "mirror for each source"
+            )
+        if ProducerConfig.from_options(self._target).acks == 0:
+            raise ConfigurationError(
+                "groups needs an option acks other than 0 for the target, because with acks=0 brokers do not "
+                "tell the offsets of the copied records"
+            )
+
+    def _join(self, threads: Sequence[threading.Thread]) -> None:
+        deadline = time.monotonic() + _CLOSE_TIMEOUT
+        for thread in threads:
+            if thread.ident is not None:
+                thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _close_target(self, producer: Producer, admin: Admin) -> None:
+        """Close the clients of the target cluster. Records that are not confirmed by now are not committed in
+        the source cluster, so the next run copies them again."""
+        try:
+            producer.close(0)
+        except KafkaError as error:
+            _log.info(
+                "some records were not confirmed when the mirror ended, and will be copied again: %s", error
+            )
+        admin.close()
+
+
+def _options(cluster: Cluster, what: str) -> dict[str, Any]:
+    """Return the options of the client for *cluster*. Raises ConfigurationError if the mirror sets one of
+    them itself. *what* names the cluster in the error message."""
+    options = options_of_cluster(cluster, what)
+    for name in _SET_BY_MIRROR:
+        if name in options:
+            raise ConfigurationError(
+                f"{name} cannot be an option of {what}, because the mirror sets it itself; remove it"
+            )
+    return options

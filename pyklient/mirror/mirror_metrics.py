@@ -1,0 +1,28 @@
+"""The snapshots that ``Mirror.metrics`` returns."""
+
+from dataclasses import dataclass
+
+from pyklient.metrics.snapshots import ConsumerMetrics, ProducerMetrics
+
+__all__ = ["MirrorMetrics"]
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorMetrics:
+    """The work of a Mirror since it began to run: records, bytes, rates and lag."""
+
+    sources: tuple[ConsumerMetrics, ...]
+    """The metrics of the consumers, in the order of the source clusters."""
+    target: ProducerMetrics
+    """The metrics of the producer. Its ``delivered`` has the numbers and rates of the copied records."""
+    dropped_records: int
+    """The number of records that could not be sent, and were dropped (``abort_on_send_failure=False``)."""
+
+    @property
+    def lag(self) -> int | None:
+        """The number of offsets in the source clusters that are not copied yet: the lag of the consumers, and
+        the records that were sent and are not confirmed. None while the lag of an assigned partition is not
+        known."""
+        lags = [each.lag for each in self.sources]
+        known = [lag for lag in lags if lag is not None]
+        return sum(known) + self.target.waiting_records if len(known) == len(lags) else None

@@ -1,0 +1,425 @@
+"""Copies the records of one source cluster: reads them as a member of a group, sends them, and commits their
+offsets in the source cluster after the target cluster has confirmed them."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from queue import Empty, SimpleQueue
+from typing import Final, NamedTuple, TypeVar
+
+from pyklient.admin import Admin
+from pyklient.consumer.consumer_connector import ConsumerConnector
+from pyklient.consumer.group.rebalance_listener import ConsumerRebalanceListener
+from pyklient.consumer.kafka_stream import KafkaStream
+from pyklient.consumer.topic_filters.topic_filter import TopicFilter
+from pyklient.counted import counted
+from pyklient.error_codes import ErrorCode
+from pyklient.errors import BrokerError, CommitError, DeliveryError, KafkaError
+from pyklient.kernel import Batch, Delivery, Message, decode
+from pyklient.log_events import log_fields
+from pyklient.mirror.deleted_topics import DeletedTopics
+from pyklient.mirror.producer_record import Handler, ProducerRecord
+from pyklient.mirror.sent_records import FailedRecords, Sent, SentRecords
+from pyklient.mirror.sync_topic import SYNC_TOPIC, PartitionSyncs
+from pyklient.mirror.target_topics import TargetTopics
+from pyklient.outage import Outage
+from pyklient.producer.producer import Producer
+from pyklient.producer.send_batch import send_batch
+from pyklient.protocol.records import Compression, RecordBatch
+from pyklient.topic_partition import TopicPartition
+
+__all__ = ["MirrorTask", "Rules"]
+
+_T = TypeVar("_T")
+_log = logging.getLogger("pyklient.mirror")
+
+_MOST_MESSAGES: Final = 2_000
+"""The largest number of messages that a task sends before it looks for confirmed records."""
+_LONGEST_WAIT: Final = 0.2
+"""The seconds after which a task that gets no messages looks for confirmed records, and if it is to end."""
+_PAUSE: Final = 0.5
+"""The seconds between two attempts to send a record that the producer does not accept."""
+_FLUSH_TIMEOUT: Final = 30.0
+"""The seconds for which a task waits for unconfirmed records, before it gives up their partitions."""
+_CHANGE_TIMEOUT: Final = _FLUSH_TIMEOUT + 15.0
+"""The seconds for which a rebalance waits until the task has committed the offsets of revoked partitions."""
+
+
+class Rules(NamedTuple):
+    """The arguments of a Mirror that say how records are copied. ``commit_interval`` is in seconds."""
+
+    topics: TopicFilter
+    keep_partitions: bool
+    handler: Handler | None
+    abort_on_send_failure: bool
+    commit_interval: float
+    codec: Compression | None
+    """The compression that the user has chosen for the target cluster. None if batches keep theirs."""
+
+    @property
+    def passes_batches(self) -> bool:
+        """True if whole batches may be sent as they were fetched."""
+        return self.keep_partitions and self.handler is None
+
+
+class MirrorTask(ConsumerRebalanceListener):
+    """Copies the records of the source cluster that *connector* reads. *admin* is a client of this cluster
+    too.
+
+    Several tasks share *producer* and *targets*, which belong to the target cluster. :meth:`run` ends when
+    *stopping* is set.
+    """
+
+    def __init__(
+        self,
+        connector: ConsumerConnector,
+        admin: Admin,
+        producer: Producer,
+        targets: TargetTopics,
+        rules: Rules,
+        syncs: PartitionSyncs | None,
+        stopping: threading.Event,
+    ) -> None:
+        self.connector = connector
+        self.syncs = syncs
+        """The offset syncs of the copied partitions; None if no offsets of groups are translated."""
+        self.sent = SentRecords(skip_failed=not rules.abort_on_send_failure)
+        self.dropped_count = 0
+        """The number of records that could not be sent, and were dropped."""
+        self._admin = admin
+        self._producer = producer
+        self._targets = targets
+        self._deleted = DeletedTopics(admin)
+        self._rules = rules
+        self._stopping = stopping
+        self._changes: SimpleQueue[_Change] = SimpleQueue()
+        self._lost: set[TopicPartition] = set()
+        """The partitions that were taken from this member since it has read the messages in hand. No more of
+        these messages are sent, and those that were sent do not count."""
+        self._copying = False
+        """True while the thread of the task reads the stream, and makes the changes of the assignment."""
+        self._aborting = False
+        """True if an exception has ended the task, so that it waits for no more records."""
+        self._outage = Outage(_log, f"mirroring to {producer!r}", "mirror_outage")
+
+    def run(self) -> None:
+        """Copy records until the mirror is closed. Raises the error because of which a record could not be
+        copied."""
+        try:
+            self.connector.set_rebalance_listener(self)
+            self.connector._creation.whole_batches = self._rules.passes_batches
+            self.connector._creation.excluded_topics = frozenset({SYNC_TOPIC})
+            self.connector._creation.continues_at_committed = True
+            (stream,) = self.connector.create_message_streams_by_filter(self._rules.topics)
+            self._copying = True
+            self._copy(stream)
+            self._flush()
+            self._commit()
+        except BaseException:
+            self._aborting = True
+            raise
+        finally:
+            self._copying = False
+            self.connector.close()
+            self._admin.close()
+
+    def _copy(self, stream: KafkaStream) -> None:
+        commit_at = time.monotonic() + self._rules.commit_interval
+        for messages in stream.batches(_MOST_MESSAGES, _LONGEST_WAIT):
+            self._make_changes()
+            if messages:
+                self._send_all(messages)
+                self._make_changes()
+            self._look_for_results()
+            if self._stopping.is_set():
+                return
+            if (now := time.monotonic()) >= commit_at:
+                commit_at = now + self._rules.commit_interval
+                self._commit()
+                self._make_changes()
+            self._lost.clear()
+
+    # Sending
+
+    def _send_all(self, messages: Sequence[Message]) -> None:
+        """Send a copy of each message, except for those of lost partitions. After the mirror was closed,
+        leave out those that would have to wait."""
+        sent: list[Sent] = []
+        try:
+            if self._rules.handler is None and not self._rules.passes_batches:
+                self._send_copies(messages, sent)
+                return
+            send = self._pass_on if self._rules.passes_batches else self._handle_message
+            for message in messages:
+                if not self._is_lost(message):
+                    send(message, sent)
+        except _StoppedError:
+            pass
+        finally:
+            self.sent.add([each for each in sent if each[0] not in self._lost] if self._lost else sent)
+
+    def _is_lost(self, message: Message) -> bool:
+        return bool(self._lost) and TopicPartition(message.topic, message.partition) in self._lost
+
+    def _pass_on(self, message: Message, sent: list[Sent]) -> None:
+        """Send *message*, which may be a whole batch. A batch is decoded only if the producer would compress
+        it in another way, or would not accept it as a batch."""
+        batch = message.value
+        if not isinstance(batch, RecordBatch):
+            self._send_message(message, sent)
+            return
+        passed: Batch | RecordBatch | None = batch
+        if self._rules.codec is None or self._rules.codec == batch.compression:
+            append = partial(_append_batch, self._producer, message, batch)
+            passed = self._deliver(message, message.topic, append, batch.count)
+        if not isinstance(passed, RecordBatch):
+            source = TopicPartition(message.topic, message.partition)
+            sent.append((source, batch.base_offset, batch.next_offset, passed))
+            return
+        chunk = decode(batch.buffer, message.topic, message.partition, batch.base_offset)
+        self._send_copies(chunk.hand_out(chunk.remaining), sent)
+
+    def _send_copies(self, messages: Sequence[Message], sent: list[Sent]) -> None:
+        """Send a copy of each message. This is the fast way for many messages of few partitions: everything
+        unusual, such as a topic that is not known or an error, is left to ``_send_message``."""
+        send, keep = self._producer.send, self._rules.keep_partitions
+        source, known = TopicPartition("", -1), False
+        for message in messages:
+            topic, partition, offset, time_ms = (
+                message.topic,
+                message.partition,
+                message.offset,
+                message.timestamp_ms,
+            )
+            if partition != source.partition or topic != source.topic or not known:
+                source = TopicPartition(topic, partition)
+                known = source not in self._lost and self._targets.has(topic, partition)
+            if not known:
+                self._send_message(message, sent)
+                continue
+            try:
+                delivery = send(
+                    topic,
+                    message.value,
+                    message.key,
+                    partition if keep else None,
+                    time_ms if time_ms >= 0 else None,
+                    message.headers,
+                )
+            except KafkaError:
+                known = False  # The partition may get lost meanwhile.
+                self._send_message(message, sent)
+            else:
+                sent.append((source, offset, offset + 1, delivery))
+
+    def _send_message(self, message: Message, sent: list[Sent]) -> None:
+        topic, partition, offset = message.topic, message.partition, message.offset
+        record = ProducerRecord(
+            topic,
+            message.value,
+            message.key,
+            partition if self._rules.keep_partitions else None,
+            message.timestamp_ms if message.timestamp_ms >= 0 else None,
+            message.headers,
+        )
+        delivery = self._send(message, record)
+        sent.append((TopicPartition(topic, partition), offset, offset + 1, delivery))
+
+    def _handle_message(self, message: Message, sent: list[Sent]) -> None:
+        """Send the records that the handler returns for *message*. Only the last one moves the position, so
+        that the message counts as copied when all of them are confirmed."""
+        assert self._rules.handler is not None
+        source, offset = TopicPartition(message.topic, message.partition), message.offset
+        deliveries = [self._send(message, record) for record in self._rules.handler(message)] or [None]
+        sent += [(source, offset, offset, delivery) for delivery in deliveries[:-1]]
+        sent.append((source, offset, offset + 1, deliveries[-1]))
+
+    def _send(self, message: Message, record: ProducerRecord) -> Delivery | None:
+        """Send *record*, a copy of *message*. Return None if the record was dropped."""
+        return self._deliver(message, record.topic, partial(self._producer.send, *record))
+
+    def _deliver(self, message: Message, topic: str, send: Callable[[], _T], count: int = 1) -> _T | None:
+        """Return the result of *send*, which sends a copy of *message*, of *count* records, to *topic*.
+
+        While the target cluster cannot be reached, try again. Return None if the copy was dropped, or if the
+        partition of *message* was lost."""
+        source = TopicPartition(message.topic, message.partition)
+        while not self._lost or source not in self._lost:
+            try:
+                if not self._targets.has(topic, message.partition):
+                    self._targets.prepare(self._admin, message.topic, topic)
+                delivery = send()
+            except KafkaError as error:
+                if error.retriable and not self._stopping.is_set():
+                    self._outage.failed(error, "trying again")
+                    if isinstance(error, BrokerError) and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                        self._targets.forget(topic)
+                        if self._deleted.has(source):
+                            self._lost.add(source)
+                            continue
+                    self._stopping.wait(_PAUSE)
+                    self._make_changes()
+                    continue
+                if error.retriable:
+                    raise _StoppedError from error
+                self._note_failed(FailedRecords(source, message.offset, count, error))
+                return None
+            self._outage.ended()
+            return delivery
+        return None
+
+    # Results
+
+    def _look_for_results(self) -> None:
+        """Count the records that are confirmed or have failed. Raises the first failure, unless failed
+        records are dropped."""
+        confirmed, failed = self.sent.pop_done()
+        if self.syncs is not None:
+            self.syncs.note(confirmed)
+        for each in failed:
+            self._note_failed(each)
+
+    def _note_failed(self, failed: FailedRecords) -> None:
+        """Count and log *failed* as dropped, or raise the error that ends the mirror."""
+        if self._rules.abort_on_send_failure:
+            raise _abort_error(failed) from failed.error
+        self.dropped_count += failed.record_count
+        _log_dropped(failed)
+
+    # Commits
+
+    def _commit(self, partitions: Collection[TopicPartition] | None = None) -> None:
+        """Commit the positions of *partitions*, or of all partitions, as far as records are confirmed."""
+        positions = self.sent.positions(partitions)
+        if not positions:
+            return
+        try:
+            self.connector.commit_offsets(positions)
+        except CommitError as error:
+            # Another member owns some of the partitions now, and mirrors their records again.
+            _log.warning("some offsets of mirrored records were not committed: %s", error)
+        except KafkaError as error:
+            if not error.retriable:
+                raise
+            _log.warning("the offsets of mirrored records were not committed, and will be later: %s", error)
+        else:
+            self.sent.committed(positions)
+            if self.syncs is not None:
+                self.syncs.store(positions)
+
+    def _flush(self) -> None:
+        """Wait for some time until the records that were sent are confirmed."""
+        try:
+            self._producer.flush(_FLUSH_TIMEOUT)
+        except KafkaError as error:
+            _log.debug("some records are not confirmed yet: %s", error)
+        self._look_for_results()
+
+    # Rebalances
+
+    def on_partitions_assigned(self, partitions: Collection[TopicPartition]) -> None:
+        """Begin to copy *partitions* from their committed offsets."""
+        self._ask(_Change(partitions, assigned=True))
+
+    def on_partitions_revoked(self, partitions: Collection[TopicPartition]) -> None:
+        """Commit what is confirmed of *partitions*, before another member continues them."""
+        self._ask(_Change(partitions, revoked=True))
+
+    def on_partitions_lost(self, partitions: Collection[TopicPartition]) -> None:
+        """Forget *partitions*, which another member may copy already."""
+        self._ask(_Change(partitions))
+
+    def _ask(self, change: "_Change") -> None:
+        """Let the thread of the task make *change*, and wait for it. If this thread leaves the group, it
+        waits for the present thread, which then makes the change."""
+        if not change.partitions:
+            return
+        self._changes.put(change)
+        deadline = time.monotonic() + _CHANGE_TIMEOUT
+        while time.monotonic() < deadline and not change.done.wait(_LONGEST_WAIT):
+            if not self._copying:
+                self._make_changes()
+        if not change.done.is_set():
+            change.expire()
+
+    def _make_changes(self) -> None:
+        """Make the changes of the assignment for which the rebalance thread waits."""
+        while True:
+            try:
+                change = self._changes.get_nowait()
+            except Empty:
+                return
+            try:
+                if change.revoked and not change.expired and not self._aborting:
+                    self._flush()
+                if change.revoked and not change.expired:
+                    self._commit(change.partitions)
+            finally:
+                if not change.assigned:
+                    self._lost.update(change.partitions)
+                self.sent.begin(change.partitions)
+                if self.syncs is not None:
+                    self.syncs.begin(change.partitions, assigned=change.assigned)
+                change.done.set()
+
+
+class _Change:
+    """A change of the assignment: *partitions* were assigned or lost, or are about to be revoked."""
+
+    def __init__(
+        self, partitions: Collection[TopicPartition], *, assigned: bool = False, revoked: bool = False
+    ) -> None:
+        self.partitions = partitions
+        self.assigned = assigned
+        self.revoked = revoked
+        self.done = threading.Event()
+        """Set when the change is made."""
+        self.expired = False
+        """True if the rebalance has not waited for this change any longer. Revoked partitions then count as
+        lost: other members may own them already."""
+
+    def expire(self) -> None:
+        """Record and log that the rebalance does not wait any longer."""
+        self.expired = True
+        _log.warning(
+            "a rebalance goes on after %g s, although the mirror is busy; some records of its "
+            "revoked partitions may be copied again",
+            _CHANGE_TIMEOUT,
+        )
+
+
+def _append_batch(producer: Producer, message: Message, batch: RecordBatch) -> Batch | RecordBatch:
+    """Send *batch*, and return the new batch. Return *batch* itself if it is too large for the producer."""
+    return send_batch(producer._accumulator, message.topic, message.partition, batch) or batch
+
+
+def _log_dropped(failed: FailedRecords) -> None:
+    _log.error(
+        "%s of %s from offset %d on, could not be mirrored and %s dropped: %s",
+        counted(failed.record_count, "record"),
+        failed.source,
+        failed.offset,
+        "is" if failed.record_count == 1 else "are",
+        failed.error,
+        extra=log_fields(
+            "mirror_records_dropped",
+            partition=str(failed.source),
+            offset=failed.offset,
+            records=failed.record_count,
+            error=str(failed.error),
+        ),
+    )
+
+
+def _abort_error(failed: FailedRecords) -> DeliveryError:
+    return DeliveryError(
+        f"mirroring ends, because the record at offset {failed.offset} of {failed.source} could not be sent: "
+        f"{failed.error}; no offset from this one on is committed. Remove the cause and start the mirror "
+        "again, or let it drop such records (abort_on_send_failure=False)"
+    )
+
+
+class _StoppedError(Exception):
+    """The mirror was closed while a record could not be sent."""

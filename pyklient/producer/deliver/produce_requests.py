@@ -1,0 +1,136 @@
+"""Makes the Produce requests to one broker, from the batches of the partitions that wait to be sent."""
+
+import time
+from collections import deque
+from typing import NamedTuple, TypeAlias
+
+from pyklient.errors import KafkaError
+from pyklient.net.metadata import Metadata
+from pyklient.net.network_client import NetworkClient
+from pyklient.net.produce_versions import check_codec, format_for
+from pyklient.producer.deliver.partition_queue import PartitionQueue
+from pyklient.producer.deliver.produce_responses import Batches, ProduceResponses
+from pyklient.producer.deliver.sealed_batch import SealedBatch
+from pyklient.protocol.messages import ProduceRequest
+from pyklient.protocol.records.layout import Buffer
+
+__all__ = ["InFlightRequest", "ProduceRequests", "RequestOptions"]
+
+PartitionData: TypeAlias = ProduceRequest.TopicProduceData.PartitionProduceData
+TopicData = ProduceRequest.TopicProduceData
+
+
+class RequestOptions(NamedTuple):
+    """The options of Produce requests."""
+
+    acks: int
+    timeout: float
+    """The time-out of a request, in seconds."""
+    max_in_flight: int
+    max_bytes: int
+    """The largest size of a request in bytes. A request with a single batch may be larger."""
+
+
+class InFlightRequest(NamedTuple):
+    """A Produce request, its batches, and the serial number of the connection for which it was made."""
+
+    batches: Batches
+    size: int
+    """The size of all batches together, in bytes."""
+    message: ProduceRequest
+    version: int
+    connection_number: int
+
+
+class ProduceRequests:
+    """Makes Produce requests to one broker from the batches of the partitions that wait for this broker.
+    Callers must hold the sender lock.
+
+    If a batch cannot be sent in the version of Produce that the broker supports, *responses* reports it as
+    failed.
+    """
+
+    def __init__(
+        self, node_id: int, client: NetworkClient, options: RequestOptions, responses: ProduceResponses
+    ) -> None:
+        self.line: deque[PartitionQueue] = deque()
+        """The partitions that have a batch to send to this broker."""
+        self._node_id = node_id
+        self._client = client
+        self._options = options
+        self._timeout_ms = int(options.timeout * 1000)
+        self._responses = responses
+        self._snapshot: Metadata | None = None
+        """The metadata that ``drop_moved`` used last. The method has nothing to do until the metadata
+        changes."""
+
+    def enqueue(self, queue: PartitionQueue) -> None:
+        """Append *queue*, which has a batch to send, to the partitions that wait for this broker."""
+        queue.in_line = True
+        self.line.append(queue)
+
+    def drop_moved(self) -> None:
+        """Remove the partitions that this broker does not lead any more from the waiting partitions."""
+        metadata = self._client.metadata
+        if metadata is self._snapshot:
+            return
+        self._snapshot = metadata
+        for _ in range(len(self.line)):
+            queue = self.line[0]
+            leader = metadata.leader(queue.at)
+            if leader is None or leader.id != self._node_id:
+                self._remove_first()
+            else:
+                self.line.rotate(-1)
+
+    def next(self, version: int, connection_number: int) -> InFlightRequest | None:
+        """Return a request in *version*, with one batch of each waiting partition. Partitions that do not fit
+        keep waiting. Return None if no partition has a batch.
+
+        *connection_number* is the serial number of the connection on which the request will be sent.
+        """
+        self.drop_moved()
+        batches: Batches = {}
+        topics: dict[str, list[PartitionData]] = {}
+        planned = size = 0
+        now = time.monotonic()
+        for _ in range(len(self.line)):
+            queue = self.line[0]
+            if not queue.ready(now):
+                self._remove_first()
+                continue
+            planned += queue.next_size()
+            if batches and planned > self._options.max_bytes:
+                break
+            drained = self._drain_batch(queue, version)
+            if drained is not None:
+                batch, buffers = drained
+                batches[queue.topic, queue.partition] = (queue, batch)
+                data = PartitionData(index=queue.partition, records=buffers)
+                topics.setdefault(queue.topic, []).append(data)
+                size += batch.size
+            self._remove_first()
+        if not batches:
+            return None
+        message = ProduceRequest(
+            acks=self._options.acks,
+            timeout_ms=self._timeout_ms,
+            topic_data=[TopicData(name=name, partition_data=data) for name, data in topics.items()],
+        )
+        return InFlightRequest(batches, size, message, version, connection_number)
+
+    def _drain_batch(self, queue: PartitionQueue, version: int) -> tuple[SealedBatch, list[Buffer]] | None:
+        batch = queue.drain(self._node_id)
+        if batch is None:
+            return None
+        try:
+            check_codec(batch.codec, version, self._node_id)
+            return batch, batch.buffers(format_for(version))
+        except KafkaError as error:
+            self._responses.failed(queue, batch, error, in_doubt=False)
+            return None
+
+    def _remove_first(self) -> None:
+        """Remove the first of the waiting partitions. The sender appends it again if it has another batch to
+        send."""
+        self.line.popleft().leave_line()

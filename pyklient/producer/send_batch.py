@@ -1,0 +1,55 @@
+"""Sends a batch that was fetched from another cluster as it is, for mirrors."""
+
+from pyklient.kernel import Appender, Batch
+from pyklient.producer.accumulate.accumulator import RecordAccumulator
+from pyklient.producer.accumulate.encoded_batch import EncodedBatch
+from pyklient.protocol.records import RecordBatch
+
+__all__ = ["send_batch"]
+
+
+def send_batch(
+    accumulator: RecordAccumulator, topic: str, partition: int, source: RecordBatch
+) -> Batch | None:
+    """Send the records of *source*, a batch of record format 2, as one batch. Return the new batch, or None
+    if *source* is larger than the options of the producer allow for a batch.
+
+    The records come after all records that were sent to the partition before. Waits for memory and metadata,
+    and raises errors, as ``Producer.send`` does.
+    """
+    accumulator.raise_if_closed()
+    limits, clocks, appender = accumulator.limits, accumulator.clocks, accumulator.appender
+    if not limits.holds_batch(source.size):
+        return None
+    accumulator.start()
+    deadline = clocks.monotonic() + limits.max_block
+    count = appender.partition_count(topic)
+    if not count:
+        count = accumulator.topics.wait(topic, deadline)
+        appender.set_partitions(topic, count)
+    accumulator.choice.choose(topic, None, partition, count, deadline)
+    _wait_for_memory(accumulator, topic, source.size + Appender.OVERHEAD, deadline)
+    now = clocks.monotonic()
+    with accumulator.tracker.lock:
+        accumulator.raise_if_closed()
+        if (current := appender.current_batch(topic, partition)) is not None:
+            appender.seal_batch(current)
+            accumulator.due_batches.append(current)
+        batch = EncodedBatch(accumulator.tracker, topic, partition, now, source)
+        accumulator.add_new_batch(batch)
+        appender.release_memory(-batch.charged)
+    accumulator.thread.notify(now)
+    return batch
+
+
+def _wait_for_memory(accumulator: RecordAccumulator, topic: str, needed: int, deadline: float) -> None:
+    """Wait until *needed* bytes of memory are free, or no batch is unfinished. Raises BufferFullError at
+    *deadline*."""
+    while accumulator.appender.used_memory + needed > accumulator.limits.buffer_memory:
+        unfinished = accumulator.seal_open_batches()
+        now = accumulator.clocks.monotonic()
+        accumulator.thread.notify(now)
+        if not unfinished:
+            return
+        if now >= deadline or not accumulator.tracker.wait(unfinished[0], deadline - now):
+            raise accumulator.limits.buffer_full(topic, "no memory was released in time")

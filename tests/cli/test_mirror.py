@@ -1,0 +1,75 @@
+"""``pyklient mirror`` as a process: it copies, and ends cleanly with SIGTERM."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from pyklient import Admin, Producer, TopicPartition
+from pyklient.broker import Broker
+from tests.cli.conftest import Pyklient
+from tests.mirror.running import by_partition
+from tests.servers.fixtures import NewName
+
+
+def until_line(lines: Iterable[bytes], begin: bytes) -> None:
+    """Return when a line about the progress begins with *begin* and tells that nothing is left."""
+    for line in lines:
+        if line.startswith(begin) and line.endswith(b"lag 0\n"):
+            return
+    raise AssertionError(f"no line with {begin!r}")
+
+
+def test_sigterm_ends_a_mirror_after_it_has_committed(
+    broker: Broker, new_name: NewName, tmp_path: Path
+) -> None:
+    topic, group = new_name(), new_name()
+    with Producer(broker.bootstrap_servers) as producer:
+        producer.send_many(topic, [b"%d" % number for number in range(200)])
+    options = tmp_path / "source.properties"
+    options.write_text(f"bootstrap.servers={broker.bootstrap_servers}\n")
+    with Broker() as target:
+        words = f"--to {target.bootstrap_servers} -g {group} --whitelist {topic} --interval 0.1"
+        command = [
+            *(sys.executable, "-m", "pyklient", "mirror", "--from", f"@{options}"),
+            *(*words.split(), "--commit-interval", "3600"),
+        ]
+        with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+            try:
+                assert process.stderr is not None
+                until_line(process.stderr, b"200 records copied, ")
+                process.send_signal(signal.SIGTERM)
+                assert process.wait(timeout=20) == 128 + signal.SIGTERM
+            finally:
+                process.kill()
+        assert by_partition(target.bootstrap_servers, topic) == by_partition(broker.bootstrap_servers, topic)
+    with Admin(broker.bootstrap_servers) as admin:
+        assert admin.group_offsets(group)[TopicPartition(topic, 0)].offset == 200
+
+
+def test_a_mirror_needs_one_filter_of_topics(pyklient: Pyklient) -> None:
+    done = pyklient("mirror", "--from", "localhost:1", "--to", "localhost:1", "-g", "m")
+    assert done.code == 2
+    assert "either --whitelist or --blacklist" in done.err
+
+
+def test_an_audit_shows_a_difference_and_fails(pyklient: Pyklient, broker: Broker, new_name: NewName) -> None:
+    topic = new_name()
+    with Broker() as target:
+        for servers, count in ((broker.bootstrap_servers, 3), (target.bootstrap_servers, 2)):
+            with Producer(servers) as producer:
+                for number in range(count):
+                    producer.send(topic, b"%d" % number, timestamp_ms=number)
+        command = ("audit", "--from", broker.bootstrap_servers, "--to", target.bootstrap_servers, topic)
+        different = pyklient(*command)
+        equal = pyklient(*command, "--until", "1970-01-01T00:00:00.002Z", "--json")
+    assert different.code == 1
+    row = different.out.decode().splitlines()[-1]
+    assert row.split()[:6] == [topic, "0", "3", "2", "3", "2"]
+    assert row.rstrip().endswith("the target has 1 fewer")
+    assert equal.code == 0
+    assert [(row["partition"], row["source"]["records"], row["equal"]) for row in json.loads(equal.out)] == [
+        (0, 2, True)
+    ]

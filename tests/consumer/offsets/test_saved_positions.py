@@ -1,0 +1,365 @@
+"""Positions that a program saves in an offset store: each message is in the results once, whatever the
+program and other members do."""
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from pyklient import (
+    ConfigurationError,
+    ConsumerConnector,
+    ConsumerTimeout,
+    KafkaStream,
+    Message,
+    OffsetStore,
+    OffsetStoreFencedError,
+    TopicPartition,
+)
+from pyklient.consumer.fetch.consumed_positions import Positions
+from pyklient.consumer.fetch.fetch_position import Cursor
+from pyklient.consumer.owned_partitions import OwnedPartition
+from pyklient.offset_stores import SQLiteOffsetStore
+from tests.consumer.feed import Feed, wait_for
+from tests.run.seed import dice
+
+NUMBERS = [str(number) for number in range(10)]
+
+
+class Results:
+    """A database with a table of results, which may contain a message more than once."""
+
+    def __init__(self, path: Path) -> None:
+        self.store = SQLiteOffsetStore(path)
+        self.database = sqlite3.connect(path)
+        self.database.execute("PRAGMA synchronous = OFF")
+        self.database.execute("CREATE TABLE results (partition, value)")
+
+    def save(self, stream: KafkaStream, messages: Iterable[Message], *, commit: bool = True) -> None:
+        """Store *messages* and the positions of *stream* in one transaction. Roll it back instead if *commit*
+        is false."""
+        try:
+            rows = [(each.partition, each.value.decode()) for each in messages]
+            self.database.executemany("INSERT INTO results VALUES (?, ?)", rows)
+            stream.save_offsets(self.database)
+        except BaseException:
+            self.database.rollback()
+            raise
+        if commit:
+            self.database.commit()
+        else:
+            self.database.rollback()
+
+    def values(self, partition: int = 0) -> list[str]:
+        found = self.database.execute("SELECT value FROM results WHERE partition = ?", (partition,))
+        return [value for (value,) in found]
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Iterator[Results]:
+    results = Results(tmp_path / "results.db")
+    with closing(results.database):
+        yield results
+
+
+def connect(feed: Feed, store: OffsetStore | None, **options: Any) -> ConsumerConnector:
+    given: dict[str, Any] = {"group_id": "g", "auto_offset_reset": "earliest", "fetch_max_wait_ms": 10}
+    return ConsumerConnector(feed.bootstrap_servers, offset_store=store, **(given | options))
+
+
+def read_some(stream: KafkaStream, count: int) -> list[Message]:
+    """Return the next *count* messages, in a loop that ends then."""
+    batches = stream.batches(1)
+    found: list[Message] = []
+    while len(found) < count:
+        found += next(batches)
+    batches.close()
+    return found
+
+
+def test_each_form_of_loop_begins_where_the_last_transaction_ended(feed: Feed, results: Results) -> None:
+    topic = feed.topic(1, *NUMBERS)
+    with connect(feed, results.store) as connector:
+        stream = connector.stream(topic)
+        for message in stream:
+            results.save(stream, [message])
+            if message.offset == 2:
+                break
+    with connect(feed, results.store) as connector:
+        stream = connector.stream(topic)
+        results.save(stream, next(stream.batches(4)))
+    with connect(feed, results.store) as connector:
+        stream = connector.assign({topic: [0]}, start="beginning")  # the stored position counts
+        batch = next(stream.arrow_batches())
+        values = [(0, value.decode()) for value in batch.column("value").to_pylist()]
+        results.database.executemany("INSERT INTO results VALUES (?, ?)", values)
+        stream.save_offsets(results.database)
+        results.database.commit()
+    assert results.values() == NUMBERS
+    assert results.store.positions("g") == {TopicPartition(topic, 0): 10}
+
+
+def test_a_fenced_member_stores_nothing_and_goes_on_after_rewind(feed: Feed, results: Results) -> None:
+    zero = TopicPartition(feed.topic(1, *NUMBERS), 0)
+    with connect(feed, results.store) as connector:
+        stream = connector.stream(zero.topic)
+        batches = stream.batches(3)
+        first = next(batches)
+        results.store.acquire("g", {zero: None})  # by another member
+        with pytest.raises(OffsetStoreFencedError, match=rf"positions of {zero} were not saved"):
+            results.save(stream, first)
+        second = next(batches)
+        with pytest.raises(OffsetStoreFencedError):
+            results.save(stream, second)
+        assert results.values() == []
+        stream.rewind()
+        results.save(stream, next(batches))
+        results.save(stream, next(batches))
+    assert results.values() == NUMBERS[:6]
+
+
+def test_a_transaction_that_was_rolled_back_may_be_repeated_or_read_again(
+    feed: Feed, results: Results
+) -> None:
+    topic = feed.topic(1, *NUMBERS)
+    with connect(feed, results.store) as connector:
+        stream = connector.stream(topic)
+        batches = stream.batches(2)
+        batch = next(batches)
+        results.save(stream, batch, commit=False)
+        results.save(stream, batch, commit=False)
+        results.save(stream, batch)
+        batch = next(batches)
+        results.save(stream, batch, commit=False)
+        stream.redeliver()
+        results.save(stream, next(batches))
+    assert results.values() == NUMBERS[:4]
+
+
+def test_a_transaction_whose_commit_has_succeeded_is_not_repeated(feed: Feed, results: Results) -> None:
+    topic = feed.topic(1, *NUMBERS)
+    with connect(feed, results.store) as connector:
+        stream = connector.stream(topic)
+        batches = stream.batches(2)
+        batch = next(batches)
+        results.save(stream, batch)
+        with pytest.raises(OffsetStoreFencedError):
+            results.save(stream, batch)
+        stream.redeliver()
+        again = next(batches)
+        assert [each.offset for each in again] == [0, 1]
+        with pytest.raises(OffsetStoreFencedError):
+            results.save(stream, again)
+        stream.rewind()
+        results.save(stream, next(batches))
+    assert results.values() == NUMBERS[:4]
+
+
+def test_messages_of_a_transaction_that_was_rolled_back_cannot_be_left_out(
+    feed: Feed, results: Results
+) -> None:
+    topic = feed.topic(1, *NUMBERS)
+    with connect(feed, results.store) as connector:
+        stream = connector.stream(topic)
+        batches = stream.batches(2)
+        results.save(stream, next(batches), commit=False)
+        for _ in range(2):
+            with pytest.raises(OffsetStoreFencedError):
+                results.save(stream, next(batches))
+        stream.rewind()
+        results.save(stream, next(batches))
+    assert results.values() == NUMBERS[:2]
+
+
+def test_seek_skips_messages_but_stores_none_twice(feed: Feed, results: Results) -> None:
+    zero = TopicPartition(feed.topic(1, *NUMBERS), 0)
+    with connect(feed, results.store) as connector:
+        stream = connector.stream(zero.topic)
+        batches = stream.batches(2)
+        results.save(stream, next(batches))
+        stream.seek(zero, 5)
+        results.save(stream, next(batches))
+        stream.seek(zero, 1)
+        batch = next(batches)
+        assert [each.offset for each in batch] == [1, 2]
+        with pytest.raises(OffsetStoreFencedError):
+            results.save(stream, batch)
+        results.store.reset("g", {zero: 1})
+        stream.rewind()
+        results.save(stream, next(batches))
+    assert results.values() == ["0", "1", "5", "6", "1", "2"]
+
+
+def test_messages_from_before_a_rebalance_are_not_stored_after_it(feed: Feed, results: Results) -> None:
+    topic = feed.topic(2, *NUMBERS[:5])
+    feed.send(topic, NUMBERS[5:], partition=1)
+    with connect(feed, results.store) as first:
+        stream = first.stream(topic)
+        read = read_some(stream, 10)
+        with connect(feed, results.store) as second:
+            second.stream(topic)
+            with pytest.raises(OffsetStoreFencedError):
+                results.save(stream, read)
+        stream.rewind()
+        results.save(stream, read_some(stream, 5))
+    assert sorted(results.values() + results.values(1)) in (NUMBERS[:5], NUMBERS[5:])
+
+
+def test_messages_of_a_partition_that_stays_in_a_rebalance_are_read_again(
+    feed: Feed, results: Results
+) -> None:
+    topic = feed.topic(1, *NUMBERS)
+    with connect(feed, results.store, metadata_max_age_ms=200, heartbeat_interval_ms=100) as connector:
+        stream = connector.stream(topic)
+        read = read_some(stream, 5)
+        feed.grow(topic, 2)
+        wait_for(lambda: len(results.store.positions("g")) == 2, "the new partition")
+        wait_for(lambda: len(stream.lag()) == 2, "the end of the rebalance")
+        with pytest.raises(OffsetStoreFencedError, match="were assigned again before these messages"):
+            results.save(stream, read)
+        stream.rewind()
+        results.save(stream, read_some(stream, 10))
+    assert results.values() == NUMBERS
+
+
+def test_the_offset_at_which_reading_begins_is_stored_before_the_first_message(
+    feed: Feed, results: Results
+) -> None:
+    topic = feed.topic(1, *NUMBERS[:3])
+    with connect(feed, results.store, auto_offset_reset="latest") as connector:
+        connector.stream(topic)
+        assert results.store.positions("g") == {TopicPartition(topic, 0): 3}
+    feed.send(topic, NUMBERS[3:])
+    with connect(feed, results.store, auto_offset_reset="latest") as connector:
+        stream = connector.stream(topic)
+        results.save(stream, [next(iter(stream))])
+    assert results.values() == ["3"]
+
+
+def test_what_needs_committed_offsets_or_a_store_says_so(feed: Feed, results: Results) -> None:
+    topic = feed.topic(1, *NUMBERS)
+    with connect(feed, results.store) as connector:
+        with pytest.raises(ConfigurationError, match=r"parallel\(\) cannot be used with offset_store"):
+            connector.parallel(topic, print)
+        stream = connector.stream(topic)
+        next(iter(stream))
+        calls: list[Callable[[], object]] = [
+            connector.commit_offsets,
+            connector.commit_offsets_async,
+            stream.commit_offsets,
+            partial(stream.committed, TopicPartition(topic, 0)),
+        ]
+        for call in calls:
+            with pytest.raises(ConfigurationError, match="no committed offsets"):
+                call()
+    with connect(feed, None) as connector:
+        stream = connector.stream(topic)
+        with pytest.raises(ConfigurationError, match="has no offset store: pass offset_store="):
+            stream.save_offsets(results.database)
+        with pytest.raises(ConfigurationError, match="has no offset store: pass offset_store="):
+            stream.rewind()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"group_id": None}, "needs group_id"),
+        ({"offset_store": "results.db"}, "must be an object with the methods acquire and save"),
+        ({"offsets_storage": "kafka"}, "contradict each other"),
+        ({"dual_commit_enabled": True}, "contradict each other"),
+        ({"offsets_retention_ms": 1000}, "contradict each other"),
+    ],
+)
+def test_options_that_contradict_an_offset_store_are_errors(
+    results: Results, options: dict[str, Any], message: str
+) -> None:
+    given: dict[str, Any] = {"group_id": "g", "offset_store": results.store} | options
+    with pytest.raises(ConfigurationError, match=message):
+        ConsumerConnector(**given)
+
+
+def test_the_error_for_text_instead_of_a_store_hides_the_password() -> None:
+    options: dict[str, Any] = {"group_id": "g", "offset_store": "postgresql://me:secret@host/results"}
+    with pytest.raises(ConfigurationError, match="offset_store is a str, but must be") as caught:
+        ConsumerConnector(**options)
+    assert "secret" not in str(caught.value)
+
+
+def test_records_that_are_skipped_after_the_last_message_do_not_count_as_messages() -> None:
+    positions, zero = Positions(), TopicPartition("t", 0)
+    cursor = Cursor(OwnedPartition(zero), position=0, reset="none")
+    positions.note_left(cursor, 5, 6)
+    assert (positions.all()[zero].offset, positions.all()[zero].after_message) == (6, 5)
+    positions.note_left(cursor, None, 9)  # nothing but control records
+    assert (positions.all()[zero].offset, positions.all()[zero].after_message) == (9, 5)
+    positions.note_left(cursor, 12, 12)
+    assert (positions.all()[zero].offset, positions.all()[zero].after_message) == (12, None)
+
+
+class Program:
+    """A program that stores the messages of both partitions, whose transactions fail at random."""
+
+    def __init__(self, feed: Feed, results: Results, topic: str, random: Random) -> None:
+        self.connector = connect(feed, results.store, consumer_timeout_ms=100)
+        self._results, self._random = results, random
+        self._stream = self.connector.assign({topic: [0, 1]})
+        self._read: list[Message] = []
+
+    def step(self) -> None:
+        """Read some messages, or store those that were read."""
+        if self._random.random() < 0.5:
+            messages = iter(self._stream)
+            try:
+                for _ in range(self._random.randrange(1, 6)):
+                    self._read.append(next(messages))
+            except ConsumerTimeout:
+                pass
+            return
+        try:
+            self._store()
+        except OffsetStoreFencedError:
+            self._rewind()
+
+    def _store(self) -> None:
+        results, stream = self._results, self._stream
+        fails = self._random.choice(["no", "no", "before the commit", "after the commit"])
+        results.save(stream, self._read, commit=fails != "before the commit")
+        if fails != "no" and self._read:
+            match self._random.choice(["repeat", "redeliver", "rewind", "ignore"]):
+                case "repeat":
+                    results.save(stream, self._read)
+                case "redeliver" if len(self._read) == 1:
+                    stream.redeliver()
+                case "ignore":
+                    pass
+                case _:
+                    self._rewind()
+        self._read = []
+
+    def _rewind(self) -> None:
+        self._read = []
+        self._stream.rewind()
+
+
+def test_two_programs_that_take_each_other_partitions_away_store_each_message_once(
+    feed: Feed, results: Results
+) -> None:
+    random, count = dice("saved positions"), 40
+    topic = feed.topic(2, *map(str, range(count)))
+    feed.send(topic, list(map(str, range(count))), partition=1)
+    expected = list(map(str, range(count)))
+    programs = [Program(feed, results, topic, random) for _ in range(2)]
+    try:
+        for _ in range(2000):
+            random.choice(programs).step()
+            if len(results.values(0)) + len(results.values(1)) >= 2 * count:
+                break
+        assert (results.values(0), results.values(1)) == (expected, expected)
+    finally:
+        for program in programs:
+            program.connector.close()

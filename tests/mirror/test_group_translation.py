@@ -1,0 +1,211 @@
+"""The translation of committed offsets: syncs are stored and read back, and groups move in the target."""
+
+import pytest
+
+from pyklient import Admin, ConsumerConnector, Mirror, OffsetAndMetadata, Producer, TopicPartition
+from pyklient.broker import Broker
+from pyklient.errors import BrokerError, ConfigurationError, ConsumerTimeout
+from pyklient.mirror.group_translation import GroupTranslation, TranslatedOffset, translate_offsets
+from pyklient.mirror.offset_syncs import OffsetSync
+from pyklient.mirror.sent_records import ConfirmedRecords
+from pyklient.mirror.sync_topic import SYNC_TOPIC, PartitionSyncs, read_syncs
+from tests.mirror.running import running, until
+from tests.servers.fixtures import NewName
+
+
+def committed(broker: Broker, group: str, positions: dict[TopicPartition, int]) -> None:
+    """Commit *positions* for *group*."""
+    with Admin(broker.bootstrap_servers) as admin:
+        offsets = {each: OffsetAndMetadata(offset) for each, offset in positions.items()}
+        admin.reset_offsets(group, offsets, topics=list(offsets), storage="kafka", execute=True)
+
+
+def stored(broker: Broker, group: str) -> dict[TopicPartition, int]:
+    """Return the committed offsets of *group*."""
+    with Admin(broker.bootstrap_servers) as admin:
+        return {each: position.offset for each, position in admin.group_offsets(group).items()}
+
+
+def copied(
+    source: Broker, target: Broker, mirror_group: str, where: TopicPartition, runs: list[tuple[int, int, int]]
+) -> PartitionSyncs:
+    """Store syncs as a mirror does that has copied *runs* of the partition *where*. Make both logs long
+    enough for all offsets."""
+    for broker in (source, target):
+        with Admin(broker.bootstrap_servers) as admin:
+            if where.topic not in admin.topics():
+                admin.create_topic(where.topic, where.partition + 1)
+        with Producer(broker.bootstrap_servers) as producer:
+            producer.send_many(where.topic, [b"v"] * 200, partition=where.partition)
+    options = {"bootstrap_servers": target.bootstrap_servers}
+    with Admin(target.bootstrap_servers) as admin, Producer(target.bootstrap_servers) as producer:
+        syncs = PartitionSyncs(options, mirror_group, admin, producer)
+        syncs.begin([where], assigned=True)
+        syncs.note(ConfirmedRecords(where, at, where, there, count) for at, there, count in runs)
+        syncs.store([where])
+        producer.flush(10)
+    return syncs
+
+
+def test_a_group_moves_only_with_execute_and_never_back(
+    source: Broker, target: Broker, new_name: NewName
+) -> None:
+    group, mirror_group, where = new_name(), new_name(), TopicPartition(new_name(), 1)
+    copied(source, target, mirror_group, where, [(0, 20, 50), (60, 70, 10)])
+    committed(source, group, {where: 64})
+    clusters = source.bootstrap_servers, target.bootstrap_servers
+    shown = translate_offsets(*clusters, group, mirror_group)
+    assert shown == {where: TranslatedOffset(source=64, translated=74, committed=None)}
+    assert stored(target, group) == {}
+    translate_offsets(*clusters, group, mirror_group, execute=True)
+    assert stored(target, group) == {where: 74}
+    committed(source, group, {where: 55})
+    (again,) = translate_offsets(*clusters, group, mirror_group, execute=True).values()
+    assert again == TranslatedOffset(source=55, translated=70, committed=74)
+    assert again.ahead
+    assert stored(target, group) == {where: 74}
+
+
+def test_another_member_continues_with_the_stored_syncs(
+    source: Broker, target: Broker, new_name: NewName
+) -> None:
+    mirror_group, where = new_name(), TopicPartition(new_name(), 0)
+    copied(source, target, mirror_group, where, [(0, 0, 10)])
+    later = copied(source, target, mirror_group, where, [(10, 10, 5), (30, 15, 5)])
+    expected = (OffsetSync(0, 0, 15), OffsetSync(30, 15, 5))
+    assert later.latest[where] == expected
+    found = read_syncs({"bootstrap_servers": target.bootstrap_servers}, mirror_group)
+    assert tuple(sorted(found[where].values())) == expected
+
+
+def test_a_mirror_moves_groups_which_then_continue_in_the_target(
+    source: Broker, target: Broker, new_name: NewName
+) -> None:
+    """The target has older records, so that offsets differ. The group gets only what it has not read."""
+    topic, group, other, mirror_group = (new_name() for _ in range(4))
+    for broker in (source, target):
+        with Admin(broker.bootstrap_servers) as admin:
+            admin.create_topic(topic, 2)
+    with Producer(target.bootstrap_servers) as producer:
+        producer.send_many(topic, [b"old"] * 7, partition=1)
+    with Producer(source.bootstrap_servers) as producer:
+        for number in range(400):
+            producer.send(topic, b"%d" % number, partition=number % 2)
+    first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    committed(source, group, {first: 120, second: 130})
+    committed(source, other, {first: 1})
+    with running(
+        source.bootstrap_servers,
+        target.bootstrap_servers,
+        topic,
+        group_id=mirror_group,
+        keep_partitions=True,
+        commit_interval=0.1,
+        groups=group,
+        group_interval=0.1,
+    ):
+        until(lambda: stored(target, group) == {first: 120, second: 137}, "the offsets of the group")
+        committed(source, group, {first: 199, second: 200})
+        until(lambda: stored(target, group) == {first: 199, second: 207}, "the next offsets of the group")
+    assert stored(target, other) == {}
+    with ConsumerConnector(
+        target.bootstrap_servers, group_id=group, auto_offset_reset="none", consumer_timeout_ms=5_000
+    ) as member:
+        messages = iter(member.stream(topic))
+        assert next(messages).value == b"398"
+        with pytest.raises(ConsumerTimeout):
+            next(messages)
+
+
+def test_a_mirror_of_groups_needs_partitions_that_have_one_counterpart(source: Broker) -> None:
+    servers = source.bootstrap_servers
+    with pytest.raises(ConfigurationError, match="keep_partitions=True and no handler"):
+        Mirror(servers, servers, "t", group_id="m", groups="g")
+    with pytest.raises(ConfigurationError, match="keep_partitions=True and no handler"):
+        Mirror(servers, servers, "t", group_id="m", groups="g", keep_partitions=True, handler=lambda _: [])
+    with pytest.raises(ConfigurationError, match="exactly one source"):
+        Mirror([servers, servers], servers, "t", group_id="m", groups="g", keep_partitions=True)
+    target = {"bootstrap_servers": servers, "acks": 0}
+    with pytest.raises(ConfigurationError, match="acks other than 0"):
+        Mirror(servers, target, "t", group_id="m", groups="g", keep_partitions=True)
+
+
+def test_a_group_with_members_is_refused(source: Broker, target: Broker, new_name: NewName) -> None:
+    group, mirror_group, where = new_name(), new_name(), TopicPartition(new_name(), 0)
+    copied(source, target, mirror_group, where, [(0, 0, 50)])
+    committed(source, group, {where: 7})
+    with ConsumerConnector(target.bootstrap_servers, group_id=group, auto_offset_reset="earliest") as member:
+        next(iter(member.stream(where.topic)))
+        with pytest.raises(BrokerError, match="NON_EMPTY_GROUP"):
+            translate_offsets(
+                source.bootstrap_servers, target.bootstrap_servers, group, mirror_group, execute=True
+            )
+
+
+def test_without_syncs_nothing_is_translated(source: Broker, target: Broker, new_name: NewName) -> None:
+    group, where = new_name(), TopicPartition(new_name(), 0)
+    copied(source, target, new_name(), where, [(0, 0, 50)])
+    committed(source, group, {where: 7})
+    with pytest.raises(ConfigurationError, match="copied none of the partitions"):
+        translate_offsets(source.bootstrap_servers, target.bootstrap_servers, group, "another-mirror")
+
+
+def test_records_that_are_no_syncs_are_ignored(
+    source: Broker, target: Broker, new_name: NewName, caplog: pytest.LogCaptureFixture
+) -> None:
+    mirror_group, where = new_name(), TopicPartition(new_name(), 0)
+    copied(source, target, mirror_group, where, [(0, 0, 10)])
+    with Producer(target.bootstrap_servers) as producer:
+        for key, value in ((b"no json", b"[1]"), (b'["%b"]' % mirror_group.encode(), b"[1]"), (None, None)):
+            producer.send(SYNC_TOPIC, value, key=key)
+    found = read_syncs({"bootstrap_servers": target.bootstrap_servers}, mirror_group)
+    assert list(found) == [where]
+    assert caplog.text.count("is not an offset sync") == 3
+
+
+def test_partitions_that_the_target_lacks_or_has_fewer_records_of_are_left_out(
+    source: Broker, target: Broker, new_name: NewName, caplog: pytest.LogCaptureFixture
+) -> None:
+    group, mirror_group = new_name(), new_name()
+    gone, short, fine = (TopicPartition(new_name(), 0) for _ in range(3))
+    for where in (gone, short, fine):
+        copied(source, target, mirror_group, where, [(0, 0, 150)])
+    committed(source, group, {gone: 10, short: 100, fine: 30})
+    with Admin(target.bootstrap_servers) as admin:
+        for topic in (gone.topic, short.topic):
+            admin.delete_topic(topic)
+        admin.create_topic(short.topic)
+    translate_offsets(source.bootstrap_servers, target.bootstrap_servers, group, mirror_group, execute=True)
+    assert stored(target, group) == {fine: 30}
+    assert f"in {gone} is not translated, because the target cluster cannot tell" in caplog.text
+    assert f"in {short} is not translated, because its records end before offset 100" in caplog.text
+
+
+def test_the_topic_of_the_syncs_is_not_mirrored(source: Broker, target: Broker, new_name: NewName) -> None:
+    topic = new_name()
+    copied(target, source, new_name(), TopicPartition(topic, 0), [(0, 0, 10)])
+    with (
+        running(
+            source.bootstrap_servers,
+            target.bootstrap_servers,
+            f"{topic}|{SYNC_TOPIC}",
+            group_id=(group := new_name()),
+        ),
+        Admin(target.bootstrap_servers) as admin,
+    ):
+        until(lambda: sum(admin.end_offsets(admin.partitions([topic])).values()) == 400, "all records")
+    assert {each.topic for each in stored(source, group)} == {topic}
+
+
+def test_an_unexpected_exception_of_the_translation_ends_the_mirror(
+    source: Broker, target: Broker, new_name: NewName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(GroupTranslation, "translate", fail)
+    options = {"keep_partitions": True, "groups": "g", "group_interval": 0.1}
+    clusters = source.bootstrap_servers, target.bootstrap_servers
+    with running(*clusters, new_name(), group_id=new_name(), **options) as run:
+        run.join(60)
+    assert isinstance(run.error, ZeroDivisionError)

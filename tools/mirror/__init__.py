@@ -1,0 +1,1 @@
+"""Kills mirrors and their brokers, and measures mirrors."""

@@ -1,0 +1,64 @@
+"""Mistakes in ``pyklient/consumer/`` about corrupt batches, which may be skipped, and about leader epochs."""
+
+from typing import Final
+
+from tools.mutants.mutant import Mutant
+
+__all__ = ["MUTANTS"]
+
+MUTANTS: Final = (
+    Mutant(
+        "consumer: a position is committed with the leader epoch of the next record",
+        "pyklient/consumer/fetch/read_epochs.py",
+        "if each.start < offset <= each.end:",
+        "if each.start <= offset <= each.end:",
+        (
+            "tests/consumer/offsets/test_leader_epochs.py::test_a_message_in_hand_that_is_not_committed_does_not_count",
+        ),
+    ),
+    Mutant(
+        "consumer: batches of several leader epochs count as batches of the first",
+        "pyklient/consumer/fetch/whole_batches.py",
+        "if not last or epoch == leader_epoch_at(records, last):",
+        "if not last or epoch <= leader_epoch_at(records, last):",
+        (
+            "tests/consumer/offsets/test_leader_epochs.py::test_each_position_is_committed_with_the_leader_epoch_of_the_record_before_it",
+        ),
+    ),
+    Mutant(
+        "consumer: handlers in parallel commit the leader epoch of the last message that was read",
+        "pyklient/consumer/parallel/parallel_stream.py",
+        "found[partition] = position._replace(leader_epoch=epoch)",
+        "found[partition] = position",
+        (
+            "tests/consumer/offsets/test_leader_epochs.py::test_handlers_in_parallel_commit_the_epoch_before_the_first_message_in_hand",
+        ),
+    ),
+    Mutant(
+        "consumer: the message after a corrupt batch is skipped too",
+        "pyklient/consumer/stream/decoding_failures.py",
+        "self._fetch_again(item, cursor, to)",
+        "self._fetch_again(item, cursor, to + 1)",
+        (
+            "tests/consumer/stream/test_corrupt_records.py::test_a_batch_that_cannot_be_read_is_skipped_told_and_counted",
+        ),
+    ),
+    Mutant(
+        "consumer: a corrupt batch at the end of the log stays before the position",
+        "pyklient/consumer/stream/decoding_failures.py",
+        "            queue.positions.note(cursor, to)\n",
+        "",
+        (
+            "tests/consumer/stream/test_corrupt_records.py::test_the_position_moves_past_what_is_skipped_at_the_end",
+        ),
+    ),
+    Mutant(
+        "consumer: a batch that was damaged on its way from the broker is skipped",
+        "pyklient/consumer/stream/decoding_failures.py",
+        "if not goes_on and self._suspects.get(cursor.partition) != (cursor, position):",
+        "if not goes_on and self._suspects:",
+        (
+            "tests/consumer/stream/test_corrupt_records.py::test_bytes_that_were_damaged_on_their_way_are_fetched_again_and_nothing_is_skipped",
+        ),
+    ),
+)

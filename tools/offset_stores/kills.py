@@ -1,0 +1,136 @@
+"""Kills and stops programs that store messages in a database, and checks that each message is stored once."""
+
+import json
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import psycopg
+
+from pyklient import Admin, Producer
+from tools.offset_stores.worker import Job
+from tools.repository import ROOT
+
+__all__ = ["create_results", "kill_programs", "send", "start", "stored"]
+
+_PARTITIONS, _PROGRAMS = 4, 3
+_PAST_THE_SESSION = 1.5
+_END_TIMEOUT = 240.0
+
+
+def kill_programs(
+    bootstrap: str,
+    topic: str,
+    database: str,
+    directory: Path,
+    *,
+    seed: int,
+    moments: int,
+    messages: int,
+    say: Callable[[str], object] = print,
+) -> list[str]:
+    """Store *messages* messages of a new *topic* in *database*, by three programs. At each of *moments*
+    moments, kill a program and start another one, or stop one for longer than its session. Return what was
+    wrong."""
+    rng = random.Random(seed)
+    send(bootstrap, topic, messages)
+    create_results(database)
+    log = directory / f"{topic}.log"
+    jobs = [Job(bootstrap, topic, database, str(log), arrow=bool(number % 2)) for number in range(_PROGRAMS)]
+    with ExitStack() as stack:
+        programs = [_start_until_the_end(job, stack) for job in jobs]
+        for moment in range(1, moments + 1):
+            _wait_for_progress(database)
+            time.sleep(rng.uniform(0, 0.4))
+            chosen = rng.randrange(_PROGRAMS)
+            if programs[chosen].poll() is not None:
+                return [f"a program has ended by itself; see {log}"]
+            stops = rng.random() < 0.4
+            if stops:
+                programs[chosen].send_signal(signal.SIGSTOP)
+                time.sleep(_PAST_THE_SESSION)
+                programs[chosen].send_signal(signal.SIGCONT)
+            else:
+                programs[chosen].kill()
+                programs[chosen].wait()
+                programs[chosen] = _start_until_the_end(jobs[chosen], stack)
+            say(f"moment {moment}: {'stopped' if stops else 'killed'}, {len(stored(database))} stored")
+        deadline = time.monotonic() + _END_TIMEOUT
+        while len(stored(database)) < messages and time.monotonic() < deadline:
+            time.sleep(0.1)
+    rejected = log.read_text().count("OffsetStoreFencedError") if log.exists() else 0
+    say(f"{len(stored(database))} of {messages} messages stored, {rejected} transactions were fenced")
+    return _problems(stored(database), messages)
+
+
+def send(bootstrap: str, topic: str, messages: int) -> None:
+    """Create *topic*, and send *messages* messages."""
+    with Admin(bootstrap) as admin:
+        admin.create_topic(topic, partitions=_PARTITIONS)
+    with Producer(bootstrap) as producer:
+        for number in range(messages):
+            producer.send(topic, b"%d" % number, partition=number % _PARTITIONS)
+
+
+def start(job: Job) -> "subprocess.Popen[bytes]":
+    """Start a program that does *job*, until it is killed."""
+    command = [sys.executable, "-m", "tools.offset_stores.worker", json.dumps(job._asdict())]
+    return subprocess.Popen(command, cwd=ROOT)
+
+
+def create_results(database: str) -> None:
+    """Create the table of results in *database*. It has no key, so that it can contain a message twice."""
+    text = 'CREATE TABLE results (partition INTEGER, "offset" BIGINT)'
+    if database.endswith(".db"):
+        with closing(sqlite3.connect(database)) as connection, connection:
+            connection.execute(text)
+    else:
+        with psycopg.connect(database) as session:
+            session.execute(text)
+
+
+def stored(database: str) -> list[tuple[int, int]]:
+    """Return the partition and the offset of each message in *database*."""
+    text = 'SELECT partition, "offset" FROM results'
+    if database.endswith(".db"):
+        with closing(sqlite3.connect(database, timeout=30)) as connection:
+            return list(connection.execute(text))
+    with psycopg.connect(database) as connection:
+        return list(connection.execute(text))
+
+
+def _wait_for_progress(database: str) -> None:
+    before, deadline = len(stored(database)), time.monotonic() + _END_TIMEOUT
+    while len(stored(database)) == before and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
+def _problems(found: list[tuple[int, int]], messages: int) -> list[str]:
+    sent = {(number % _PARTITIONS, number // _PARTITIONS) for number in range(messages)}
+    twice = sorted(each for each, count in Counter(found).items() if count > 1)
+    lost = sorted(sent.difference(found))
+    problems = []
+    if twice:
+        problems.append(f"{len(twice)} messages are stored more than once, first {twice[0]}")
+    if lost:
+        problems.append(f"{len(lost)} messages are not stored, first {lost[0]}")
+    return problems
+
+
+def _start_until_the_end(job: Job, stack: ExitStack) -> "subprocess.Popen[bytes]":
+    """Start a program that does *job*, and kill it when *stack* is closed."""
+    program = start(job)
+    stack.callback(_end, program)
+    return program
+
+
+def _end(program: "subprocess.Popen[bytes]") -> None:
+    program.kill()
+    program.wait()
