@@ -33,8 +33,7 @@ def send_batch(
     with accumulator.tracker.lock:
         accumulator.raise_if_closed()
         if (current := appender.current_batch(topic, partition)) is not None:
-            appender.seal_batch(current)
-            accumulator.due_batches.append(current)
+            accumulator.sealer.seal_early(current)
         batch = EncodedBatch(accumulator.tracker, topic, partition, now, source)
         accumulator.add_new_batch(batch)
         appender.release_memory(-batch.charged)

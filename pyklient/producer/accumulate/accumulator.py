@@ -19,6 +19,7 @@ from pyklient import argument_checks
 from pyklient.errors import KafkaError
 from pyklient.kernel import Appender, Batch, Delivery
 from pyklient.metrics.producer_counts import ProducerCounts
+from pyklient.producer.accumulate.batch_sealing import BatchSealer
 from pyklient.producer.accumulate.limits import Limits
 from pyklient.producer.accumulate.partition_choice import PartitionChoice
 from pyklient.producer.accumulate.partitioner import Partitioner, StickyPartitioner
@@ -69,9 +70,7 @@ class RecordAccumulator:
         )
         self.new_batches: deque[Batch] = deque()
         """New batches for the sender, the oldest first. A batch may be empty if Ctrl-C ended a ``send``."""
-        self.due_batches: deque[Batch] = deque()
-        """Batches that the sender is to send at once, because they were sealed before ``linger`` had passed,
-        for example by ``flush``."""
+        self.sealer = BatchSealer(self.appender, limits.batch_size, limits.linger)
         self.limits = limits
         self.clocks = clocks
         self._checker = checker
@@ -125,10 +124,7 @@ class RecordAccumulator:
         """Seal all batches under construction, so that the sender sends them at once. Return all batches
         whose records do not all have a result yet."""
         batches = self.unfinished()
-        for batch in batches:
-            if not batch.sealed:
-                self.appender.seal_batch(batch)
-            self.due_batches.append(batch)
+        self.sealer.seal_for_flush(batches)
         return batches
 
     def unfinished(self) -> list[Batch]:
@@ -263,10 +259,7 @@ class RecordAccumulator:
 
     def _seal_lingering_batches(self) -> None:
         """Seal all open batches and wake the sender, because memory is short. The batch lock must be held."""
-        for batch in self.unfinished():
-            if not batch.sealed:
-                self.appender.seal_batch(batch)
-                self.due_batches.append(batch)
+        self.sealer.seal_for_memory(self.unfinished())
         self.thread.notify(self.clocks.monotonic())
 
     def _append(
@@ -291,18 +284,17 @@ class RecordAccumulator:
         if number is None and (other := self.choice.next_sticky(topic, chosen, unfinished)) != chosen:
             chosen = other
             if full is not None:
-                appender.seal_batch(full)
-                self.due_batches.append(full)
+                self.sealer.seal_early(full)
             delivery = appender.append(topic, chosen, value, key, timestamp_ms, headers, on_delivery, limit)
             if delivery is not None:
                 self.thread.notify(self.clocks.monotonic())
                 return delivery
         now = self.clocks.monotonic()
         try:
-            batch = appender.begin_batch(topic, chosen, now, self.add_new_batch)
+            batch = self.sealer.seal_and_begin(topic, chosen, now, self.add_new_batch)
             delivery = appender.append(topic, chosen, value, key, timestamp_ms, headers, on_delivery, limit)
-            if batch is not None and batch.size >= self.limits.batch_size:
-                appender.seal_batch(batch)
+            if batch is not None:
+                self.sealer.seal_if_full(batch)
             due = full is not None or batch is None or batch.sealed
             self.thread.notify(now if due else now + self.limits.linger)
         except BaseException:

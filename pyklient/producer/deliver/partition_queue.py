@@ -33,9 +33,9 @@ from typing import TypeAlias
 from pyklient.counted import counted
 from pyklient.errors import KafkaError
 from pyklient.kernel import Batch
+from pyklient.producer.deliver.batch_compression import BatchCompressor
 from pyklient.producer.deliver.in_flight_limits import InFlightLimits
 from pyklient.producer.deliver.sealed_batch import SealedBatch
-from pyklient.producer.deliver.sealing import Sealer
 from pyklient.producer.deliver.sequences import NO_IDENTITY, Sequences
 from pyklient.producer.threads.timers import NEVER, Timed
 from pyklient.protocol.records.layout import BATCH_SIZE
@@ -54,17 +54,19 @@ _Outcome: TypeAlias = tuple[int, int, int, int, KafkaError | None]
 class PartitionQueue(Timed):
     """The queue of one partition. A thread that uses it must hold the sender lock.
 
-    *sequences* is None without idempotence. *delivery_timeout* is in seconds. The queue adds itself to
-    *changed* when the sender should check it again.
+    *sequences* is None without idempotence. *linger* and *delivery_timeout* are in seconds. The queue adds
+    itself to *changed* when the sender should check it again.
     """
 
     def __init__(
         self,
         at: TopicPartition,
         sequences: Sequences | None,
-        sealer: Sealer,
+        compressor: BatchCompressor,
         limits: InFlightLimits,
         changed: "dict[PartitionQueue, None]",
+        *,
+        linger: float,
         delivery_timeout: float,
     ) -> None:
         self.at = at
@@ -75,8 +77,8 @@ class PartitionQueue(Timed):
         self.blocked_by: KafkaError | None = None
         """The failure because of which the queue cannot send now, such as an unreachable leader. It is newer
         than the failures of the batches."""
-        self._sealer = sealer
-        self._linger = sealer.linger
+        self._compressor = compressor
+        self._linger = linger
         self._limits = limits
         self._changed = changed
         self._delivery_timeout = delivery_timeout
@@ -177,7 +179,7 @@ class PartitionQueue(Timed):
         if self._to_retry:
             batch = self._to_retry.pop(0)
         else:
-            sealed = self._sealer.seal(self._waiting.popleft())
+            sealed = self._compressor.compress(self._waiting.popleft())
             if sealed is None:
                 return None
             batch = sealed

@@ -192,7 +192,7 @@ class ProduceResponses:
             self._report_outcomes(queue)
 
     def _fail_unsealed(self, batch: Batch, error: KafkaError) -> None:
-        self._accumulator.appender.seal_batch(batch)
+        self._accumulator.sealer.seal(batch)
         self._report(batch, 0, batch.count, _UNKNOWN, _UNKNOWN, error)
 
     def _report_outcomes(self, queue: PartitionQueue) -> None:

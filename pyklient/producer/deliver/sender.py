@@ -14,6 +14,7 @@ from pyklient.net.backoff import Backoff
 from pyklient.net.metadata import Metadata
 from pyklient.net.network_client import NetworkClient
 from pyklient.producer.accumulate.accumulator import RecordAccumulator
+from pyklient.producer.deliver.batch_compression import BatchCompressor
 from pyklient.producer.deliver.broker_queue import BrokerQueue
 from pyklient.producer.deliver.in_flight_limits import in_flight_limits
 from pyklient.producer.deliver.partition_queue import PartitionQueue
@@ -21,7 +22,6 @@ from pyklient.producer.deliver.produce_requests import RequestOptions
 from pyklient.producer.deliver.produce_responses import ProduceResponses
 from pyklient.producer.deliver.producer_identity import ProducerIdentity
 from pyklient.producer.deliver.retry_policy import RetryPolicy
-from pyklient.producer.deliver.sealing import Sealer
 from pyklient.producer.deliver.sequences import Sequences
 from pyklient.producer.deliver.topics_in_use import GONE_AFTER, TopicsInUse
 from pyklient.producer.metadata_refresher import MetadataRefresher
@@ -64,7 +64,7 @@ class Sender(SenderWork, Timed):
         )
         self._limits = in_flight_limits(config.max_in_flight_requests_per_connection)
         self._backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
-        self._sealer = Sealer(accumulator, Compression.of(config.compression_type), config.linger_ms / 1000)
+        self._compressor = BatchCompressor(accumulator, Compression.of(config.compression_type))
         self._identity = ProducerIdentity(
             client,
             self._backoff,
@@ -97,7 +97,7 @@ class Sender(SenderWork, Timed):
     def has_new_batches(self) -> bool:
         """Return True if the accumulator has batches that the sender has not collected yet. Safe from any
         thread."""
-        return bool(self._accumulator.new_batches or self._accumulator.due_batches)
+        return bool(self._accumulator.new_batches or self._accumulator.sealer.due_batches)
 
     def is_full(self) -> bool:
         """Return True if every broker has as many requests in flight as the options allow."""
@@ -145,7 +145,7 @@ class Sender(SenderWork, Timed):
             for queue in self._queues.values():
                 self._responses.fail_all(queue, _closed_error(queue.last_failure))
         for batch in self._accumulator.unfinished():
-            self._accumulator.appender.seal_batch(batch)
+            self._accumulator.sealer.seal(batch)
             self._accumulator.finished(batch, batch.fail_unreported(failure))
         for worker in self.workers():
             worker.stop()
@@ -184,7 +184,7 @@ class Sender(SenderWork, Timed):
 
     def _collect_new_batches(self) -> None:
         """Add the batches that users' threads have begun or sealed to the queues of their partitions."""
-        new, due = self._accumulator.new_batches, self._accumulator.due_batches
+        new, due = self._accumulator.new_batches, self._accumulator.sealer.due_batches
         while new:
             batch = new.popleft()
             self._topics.last_used[batch.topic] = batch.created
@@ -201,10 +201,11 @@ class Sender(SenderWork, Timed):
             queue = self._queues[key] = PartitionQueue(
                 TopicPartition(*key),
                 Sequences() if self._identity.enabled else None,
-                self._sealer,
+                self._compressor,
                 self._limits,
                 self._changed_queues,
-                self._delivery_timeout,
+                linger=self._accumulator.sealer.linger,
+                delivery_timeout=self._delivery_timeout,
             )
         return queue
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from pyklient.kernel import read_records
-from pyklient.producer.deliver.sealing import seal
+from pyklient.producer.deliver.batch_compression import compress_batch
 from pyklient.producer.delivery_tracker import DeliveryTracker
 from pyklient.producer.threads.sender_thread import SenderThread
 from pyklient.protocol.records import Compression, batch_header, iter_batches
@@ -65,7 +65,7 @@ def test_what_a_request_refers_to_is_not_written_over(kernel: Any) -> None:
     for _ in range(400):
         values = list(values_of(chance))
         batch = line.batch(values)
-        sealed = seal(batch, Compression.NONE)
+        sealed = compress_batch(batch, Compression.NONE)
         kind = chance.randrange(4)
         # a request under way (its view alone, as sendmsg holds it), one that goes again, and one that nobody
         # keeps; they are done, or expire, before or after that
@@ -115,7 +115,7 @@ def test_filling_batch_after_batch_touches_no_new_memory() -> None:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
         for _ in range(times):
             batch = line.batch(values)
-            seal(batch, Compression.NONE)
+            compress_batch(batch, Compression.NONE)
             batch.report(0, batch.count, -1, -1, None)
         return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
@@ -128,6 +128,6 @@ def test_filling_batch_after_batch_touches_no_new_memory() -> None:
 def test_a_batch_that_is_compressed_does_not_keep_its_records_beside_that(kernel: Any) -> None:
     batch = Line(kernel).batch([bytes(1_000)] * 100)
     assert len(batch.payload()) > 100_000
-    sealed = seal(batch, Compression.GZIP)
+    sealed = compress_batch(batch, Compression.GZIP)
     assert len(sealed.payload) < 10_000
     assert len(batch.payload()) == 0

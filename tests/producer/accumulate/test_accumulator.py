@@ -157,7 +157,7 @@ def test_records_without_a_key_move_on_with_each_batch_and_the_full_one_is_due()
     newest = {batch.partition: batch for batch in bench.accumulator.new_batches}
     due = {batch for batch in newest.values() if batch.sealed}
     assert due
-    assert due <= set(bench.accumulator.due_batches)
+    assert due <= set(bench.accumulator.sealer.due_batches)
 
 
 @pytest.mark.parametrize(
@@ -303,7 +303,7 @@ def test_nothing_lingers_while_somebody_waits_for_memory() -> None:
     with pytest.raises(BufferFullError):
         bench.send("clicks", bytes(1_000))
     assert all(batch.sealed for batch in bench.accumulator.unfinished())
-    assert set(bench.accumulator.due_batches) == set(bench.accumulator.new_batches)
+    assert set(bench.accumulator.sealer.due_batches) == set(bench.accumulator.new_batches)
 
 
 def test_all_memory_comes_back() -> None:

@@ -10,10 +10,10 @@ import pytest
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import BrokerConnectionError, BrokerError, broker_error
 from pyklient.kernel import Batch
+from pyklient.producer.deliver.batch_compression import BatchCompressor
 from pyklient.producer.deliver.in_flight_limits import in_flight_limits
 from pyklient.producer.deliver.partition_queue import PartitionQueue
 from pyklient.producer.deliver.sealed_batch import SealedBatch
-from pyklient.producer.deliver.sealing import Sealer
 from pyklient.producer.deliver.sequences import Sequences
 from pyklient.producer.delivery_tracker import DeliveryTracker
 from pyklient.producer.producer import Producer
@@ -36,13 +36,13 @@ from tests.producer.script import (
 REMEMBERED = 5
 
 
-class OneRecordSealer(Sealer):
-    """Seals each batch as if it had one record."""
+class OneRecordCompressor(BatchCompressor):
+    """Returns each batch as if it had one record."""
 
     def __init__(self) -> None:
-        self.linger = 0.0
+        pass
 
-    def seal(self, batch: Batch) -> SealedBatch:
+    def compress(self, batch: Batch) -> SealedBatch:
         return SealedBatch(batch, 0, 1, b"r", Compression.NONE, (0, 0))
 
 
@@ -55,9 +55,10 @@ class Bench:
         self.queue = PartitionQueue(
             TopicPartition("clicks", 0),
             sequences,
-            OneRecordSealer(),
+            OneRecordCompressor(),
             in_flight_limits(REMEMBERED),
             {},
+            linger=0.0,
             delivery_timeout=60.0,
         )
         tracker = DeliveryTracker(SenderThread("pyklient-producer test"))

@@ -13,7 +13,7 @@ MUTANTS: Final = (
         "Compression.of(config.compression_type)",
         "Compression.NONE",
         (
-            "tests/producer/deliver/test_sealing.py::test_records_lie_in_the_brokers_log_compressed_with_the_codec_asked_for",
+            "tests/producer/deliver/test_batch_compression.py::test_records_lie_in_the_brokers_log_compressed_with_the_codec_asked_for",
         ),
     ),
     Mutant(
@@ -22,7 +22,7 @@ MUTANTS: Final = (
         "Compression.of(config.compression_type)",
         "Compression.GZIP if config.compression_type else Compression.NONE",
         (
-            "tests/producer/deliver/test_sealing.py::test_records_lie_in_the_brokers_log_compressed_with_the_codec_asked_for",
+            "tests/producer/deliver/test_batch_compression.py::test_records_lie_in_the_brokers_log_compressed_with_the_codec_asked_for",
         ),
     ),
     Mutant(
@@ -58,7 +58,7 @@ MUTANTS: Final = (
         "        batch.charged -= saved\n        self._release(saved)",
         "        return",
         (
-            "tests/producer/deliver/test_sealing.py::test_compressed_batches_in_flight_leave_their_memory_to_new_records",
+            "tests/producer/deliver/test_batch_compression.py::test_compressed_batches_in_flight_leave_their_memory_to_new_records",
         ),
     ),
     Mutant(
@@ -72,7 +72,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "producer: compressed records stay in memory twice",
-        "pyklient/producer/deliver/sealing.py",
+        "pyklient/producer/deliver/batch_compression.py",
         "        batch.release_records()\n",
         "",
         (

@@ -1,0 +1,71 @@
+"""Seals the batches of a producer. A sealed batch accepts no more records, so that it can be compressed and
+sent.
+
+A batch is sealed here, in a method of ``BatchSealer`` for each reason:
+
+- The next record does not fit into the batch, or one record has filled it.
+- The next records go to another partition, or a batch of a mirror follows.
+- ``flush`` or ``close`` was called, or memory is short.
+- ``linger_ms`` has passed since the batch was begun, and the sender sends the batch.
+- The batch has failed.
+
+Only if the partitions of a topic change, the kernel seals the batches of partitions that no longer exist
+(``pyklient.kernel.append.open_batches``).
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from pyklient.kernel import Appender, Batch
+
+__all__ = ["BatchSealer"]
+
+
+class BatchSealer:
+    """Seals the batches into which *appender* appends records. *batch_size* is in bytes, *linger* in seconds.
+
+    A method that makes batches due adds them to ``due_batches``. The caller then wakes the sender.
+    """
+
+    def __init__(self, appender: Appender, batch_size: int, linger: float) -> None:
+        self.linger = linger
+        self.due_batches: deque[Batch] = deque()
+        """Batches that the sender is to send at once, because they were sealed before ``linger`` had passed,
+        for example by ``flush``."""
+        self._appender = appender
+        self._batch_size = batch_size
+
+    def seal(self, batch: Batch) -> None:
+        """Seal *batch*, because the sender sends it now, or because it has failed."""
+        self._appender.seal_batch(batch)
+
+    def seal_early(self, batch: Batch) -> None:
+        """Seal *batch* and make it due, because no more records follow for it."""
+        self._appender.seal_batch(batch)
+        self.due_batches.append(batch)
+
+    def seal_and_begin(
+        self, topic: str, partition: int, created: float, announce: Callable[[Batch], object]
+    ) -> Batch | None:
+        """Seal the open batch of a partition, because the next record does not fit into it. Begin another
+        batch, as ``Appender.begin_batch`` does."""
+        return self._appender.begin_batch(topic, partition, created, announce)
+
+    def seal_if_full(self, batch: Batch) -> None:
+        """Seal *batch*, which the sender knows, if its only record has filled it."""
+        if batch.size >= self._batch_size:
+            self._appender.seal_batch(batch)
+
+    def seal_for_memory(self, unfinished: Iterable[Batch]) -> None:
+        """Seal the open batches among *unfinished* and make them due, because memory is short."""
+        for batch in unfinished:
+            if not batch.sealed:
+                self.seal_early(batch)
+
+    def seal_for_flush(self, unfinished: Iterable[Batch]) -> None:
+        """Seal the open batches among *unfinished*, and make all of *unfinished* due, because ``flush`` or
+        ``close`` was called."""
+        for batch in unfinished:
+            if not batch.sealed:
+                self._appender.seal_batch(batch)
+            self.due_batches.append(batch)
