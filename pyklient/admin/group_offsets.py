@@ -1,8 +1,8 @@
 """Shows, resets and copies the committed offsets of one group, in Kafka and in ZooKeeper.
 
-Each call uses both the brokers and ZooKeeper, within one time-out. A reset is refused if the group has
-members. A copy is allowed while the group runs, because it makes no offset smaller unless the caller asks for
-that. ``GroupOffsets.copy`` explains why no commit is lost.
+Each call uses both the brokers and ZooKeeper, within one time-out. A reset fails if the group has members. A
+copy is allowed while the group runs, because it makes no offset smaller unless the caller asks for that.
+``GroupOffsets.copy`` explains why no commit is lost.
 """
 
 import time
@@ -115,9 +115,10 @@ class GroupOffsets:
 
         A member that commits to both commits to Kafka first, and this function first reads the storage that
         it copies from. So it never finds a smaller offset in Kafka than in ZooKeeper for such a member, and
-        does not write to Kafka. In ZooKeeper, it replaces only nodes that nobody has changed since it read
-        them. Kafka cannot check that. So after the function has written, it reads both again, and copies
-        what has changed: if a member has begun to commit to both just then, its offset is not lost.
+        does not write to Kafka. In ZooKeeper, it replaces a node only if the node has not changed since the
+        function read it. Kafka cannot check that. So after a write, the function reads both storages again,
+        and copies the offsets that have changed. If a member begins to commit to both at that moment, its
+        offset is not lost.
 
         With *lower*, larger offsets in the storage *to* are replaced too.
         """
@@ -245,8 +246,8 @@ class GroupOffsets:
         storages: Collection[Storage],
         versions: Mapping[TopicPartition, int],
     ) -> None:
-        """Write *positions* to *storages*: to Kafka first, because brokers reject them if the group has got
-        members meanwhile."""
+        """Write *positions* to *storages*: to Kafka first, because brokers reject them if members have joined
+        the group meanwhile."""
         if "kafka" in storages:
             self._ask(commit_to_kafka(self._group_id, positions))
         if "zookeeper" in storages:
@@ -273,8 +274,8 @@ class GroupOffsets:
         if changed := self._ask_zookeeper(replace_offsets(self._group_id, offsets, versions)):
             raise NodeVersionError(
                 f"the offsets of group {self._group_id} in {', '.join(map(str, changed))} were not reset in "
-                "ZooKeeper, because somebody else has just changed them; look if the group has members, and "
-                "try again"
+                "ZooKeeper, because another client has just changed them; check if the group has members, "
+                "and try again"
             )
 
     def _check_zookeeper(self) -> None:

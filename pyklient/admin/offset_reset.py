@@ -2,7 +2,8 @@
 given offset, or a distance from the committed offset.
 
 The rules are those of Kafka's ``kafka-consumer-groups.sh --reset-offsets``: an offset that the log does not
-have becomes the nearest one that it has. If no record is as new as a time, the offset is the end of the log.
+have becomes the nearest one that it has. If all records are older than a time, the offset is the end of the
+log.
 """
 
 from collections.abc import Collection, Mapping
@@ -33,7 +34,8 @@ _NAMED: Final = ("earliest", "latest", "current")
 
 @dataclass(frozen=True, slots=True)
 class NewOffsets:
-    """The new offsets that a reset was asked for, checked: exactly one of the fields is not None."""
+    """The checked arguments of a reset, which say where to move the offsets. Exactly one of the fields is not
+    None."""
 
     named: Literal["earliest", "latest", "current"] | None = None
     time_ms: int | None = None

@@ -57,8 +57,8 @@ _OF_MEMBERS: Final = (
 class ZooKeeperOffsets:
     """The offsets that a group has committed to ZooKeeper, and the number of its members there.
 
-    ``versions`` has the version of each partition's node. ``errors`` says which nodes have no offset that a
-    member would use.
+    ``versions`` has the version of each partition's node. ``errors`` has the partitions whose nodes have no
+    offset that a member would use, and why.
     """
 
     members: int = 0

@@ -88,9 +88,9 @@ def audit(
     partition is compared with that of the same number, record by record in their order, as a mirror with
     ``keep_partitions`` copies them. With ``"topic"``, the order and the partitions do not matter.
 
-    *since* and *until* are aware datetimes. Only records whose timestamps are not before *since*, and before
-    *until*, are compared. Without *until*, records that arrive during the audit may count. An audit reads all
-    these records in both clusters. Offsets are not compared.
+    *since* and *until* are aware datetimes. Only records with timestamps from *since* on, and before *until*,
+    are compared. Without *until*, records that arrive during the audit may count. An audit reads all these
+    records in both clusters. Offsets are not compared.
 
     *on_progress* is called about once a second. Raises ConfigurationError for a wrong argument or if no topic
     matches, and the errors of ``read``.
@@ -162,7 +162,7 @@ class _Counted:
 
 
 class _Reporter:
-    """Calls the function that shows the progress with one *topic*."""
+    """Reports how many records of *topic* were read, to the function *on_progress* of ``audit``."""
 
     def __init__(self, on_progress: Progress | None, topic: str) -> None:
         self._on_progress = on_progress

@@ -23,8 +23,8 @@ _LENGTHS: Final = struct.Struct(">qqq")
 class OrderedDigest:
     """A digest of the records of one partition, in their order. Records are added in large groups.
 
-    Each property of the records has a hash of its own. So a group of records takes one call for each
-    property, and the digest does not depend on the groups.
+    Keys, values, headers and timestamps are hashed separately, so adding a group of records takes few calls.
+    The digest does not depend on how the records are grouped.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class OrderedDigest:
 
 
 class _ColumnHash:
-    """A hash of the keys, or of the values, of records. Each of them is bytes or None."""
+    """A hash of the keys of records, or of their values. A key or value is bytes or None."""
 
     def __init__(self) -> None:
         self._lengths = _new_hash()
@@ -82,7 +82,8 @@ class UnorderedDigest:
             key, value, headers = message.key, message.value, _headers(message)
             lengths = _LENGTHS.pack(_length(key), _length(value), len(headers))
             self._content += _number(b"".join((lengths, key or b"", value or b"", headers)))
-            # With the key and value, because records with other timestamps may have the same sum.
+            # The key and the value are hashed too. Without them, the sum would stay the same if two records
+            # had exchanged their timestamps.
             self._timestamps += _number(
                 b"".join((lengths, key or b"", value or b"", b"%d" % message.timestamp_ms))
             )

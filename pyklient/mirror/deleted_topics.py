@@ -25,9 +25,8 @@ class DeletedTopics:
         self._missing_since: dict[str, float] = {}
 
     def has(self, partition: TopicPartition) -> bool:
-        """Return True, and log a warning, if the topic of *partition* was deleted: if each call in the last
-        seconds has found it missing. A cluster that cannot be asked counts as a cluster that has the
-        topic."""
+        """Return True, and log a warning, if the topic of *partition* was deleted: if all calls of the last
+        ten seconds have found that it is missing. Return False if the cluster cannot be asked."""
         topic = partition.topic
         try:
             missing = topic not in self._admin.topics(internal=True)

@@ -95,7 +95,11 @@ class GroupTranslation:
         try:
             names = [each.group_id for each in self._source.groups(_CALL_TIMEOUT)]
         except KafkaError as error:
-            _log.warning("the groups of the source cluster cannot be listed: %s", error)
+            _log.warning(
+                "the groups of the source cluster cannot be listed, so their offsets are translated later: "
+                "%s",
+                error,
+            )
             return
         for name in dict.fromkeys(names):
             if name == self._mirror_group or not self._groups.allows(name):
@@ -104,15 +108,21 @@ class GroupTranslation:
                 self._move(name, syncs)
             except KafkaError as error:
                 if isinstance(error, BrokerError) and error.code == ErrorCode.NON_EMPTY_GROUP:
-                    _log.debug("the group %s has members in the target cluster", name)
+                    _log.debug(
+                        "the offsets of the group %s are not translated, because it has members in the "
+                        "target cluster",
+                        name,
+                    )
                 else:
-                    _log.warning("the offsets of the group %s were not translated: %s", name, error)
+                    _log.warning(
+                        "the offsets of the group %s were not translated, and will be later: %s", name, error
+                    )
 
     def _move(self, group_id: str, syncs: Mapping[TopicPartition, Sequence[OffsetSync]]) -> None:
         moved = _commit(self._target, group_id, _translate(self._source, self._target, group_id, syncs))
         if moved:
             _log.debug(
-                "the group %s was moved in the target cluster",
+                "the translated offsets of the group %s were committed in the target cluster",
                 group_id,
                 extra=log_fields("mirror_group_translated", group=group_id, partitions=moved),
             )
@@ -134,16 +144,16 @@ def _translate(
         end, at = there[each].end, translated(syncs[each], offset)
         if end is None:
             _log.warning(
-                "the offset of the group %s in %s is not translated, because the target cluster cannot tell "
-                "the offsets of this partition: %s",
+                "the offset of the group %s in %s is not translated, because the end of this partition in "
+                "the target cluster is not known: %s",
                 group_id,
                 each,
                 there[each].error,
             )
         elif at > end:
             _log.warning(
-                "the offset of the group %s in %s is not translated, because its records end before offset "
-                "%d in the target cluster; was the topic deleted and created again?",
+                "the offset of the group %s in %s is not translated, because this partition ends before "
+                "offset %d in the target cluster; was the topic deleted and created again?",
                 group_id,
                 each,
                 at,
@@ -154,7 +164,8 @@ def _translate(
 
 
 def _commit(target: Admin, group_id: str, found: Mapping[TopicPartition, TranslatedOffset]) -> int:
-    """Commit the translated offsets in *found*, unless the group is ahead. Return their number."""
+    """Commit the translated offsets in *found*, except for partitions in which the group is ahead. Return the
+    number of committed offsets."""
     positions = {
         each: OffsetAndMetadata(offset.translated) for each, offset in found.items() if not offset.ahead
     }

@@ -36,9 +36,10 @@ _OF_READING: Final[Mapping[str, Any]] = {
     "client_id": "pyklient-mirror",
     "max_poll_interval_ms": INT32_MAX,
 }
+"""Default options of the consumers of a mirror."""
 _OF_WRITING: Final[Mapping[str, Any]] = {"client_id": "pyklient-mirror", "delivery_timeout_ms": INT32_MAX}
-"""The defaults of a mirror for options of its clients. It waits for a target cluster that cannot be reached,
-however long that takes."""
+"""Default options of the producer of a mirror. It waits without limit for a target cluster that cannot be
+reached."""
 _SET_BY_MIRROR: Final = (
     "consumer_timeout_ms",
     "enable_auto_commit",
@@ -143,7 +144,7 @@ class Mirror:
         :meth:`metrics`. Before this method returns, it waits for the records that were sent, commits their
         offsets and leaves the groups. Raises DeliveryError if a record could not be sent, the error of a
         client that cannot work, such as AuthenticationError, and the exception of the handler. A mirror runs
-        once; then this method raises ClosedError.
+        only once: a second call raises ClosedError.
         """
         if self._runner is not None or self._stopping.is_set():
             raise ClosedError("this Mirror has run or was closed; create a new one")
@@ -156,7 +157,7 @@ class Mirror:
     def close(self, timeout: float = _CLOSE_TIMEOUT) -> None:
         """End the mirror, and wait for *timeout* seconds at most until :meth:`run` has returned.
 
-        A signal handler may call this method; in the thread of ``run``, it does not wait.
+        A signal handler may call this method. In the thread of ``run``, this method does not wait.
         """
         seconds = argument_checks.seconds(timeout, "timeout")
         self._stopping.set()
@@ -253,8 +254,8 @@ class Mirror:
             )
         if ProducerConfig.from_options(self._target).acks == 0:
             raise ConfigurationError(
-                "groups needs an option acks other than 0 for the target, because with acks=0 brokers do not "
-                "tell the offsets of the copied records"
+                "groups does not work with the option acks=0 of the target, because brokers then do not tell "
+                "the offsets of the copied records; remove acks=0"
             )
 
     def _join(self, threads: Sequence[threading.Thread]) -> None:

@@ -38,7 +38,8 @@ _log = logging.getLogger("pyklient.mirror")
 _MOST_MESSAGES: Final = 2_000
 """The largest number of messages that a task sends before it looks for confirmed records."""
 _LONGEST_WAIT: Final = 0.2
-"""The seconds after which a task that gets no messages looks for confirmed records, and if it is to end."""
+"""The seconds after which a task that gets no messages looks for confirmed records, and checks if the mirror
+was closed."""
 _PAUSE: Final = 0.5
 """The seconds between two attempts to send a record that the producer does not accept."""
 _FLUSH_TIMEOUT: Final = 30.0
@@ -96,8 +97,8 @@ class MirrorTask(ConsumerRebalanceListener):
         self._stopping = stopping
         self._changes: SimpleQueue[_Change] = SimpleQueue()
         self._lost: set[TopicPartition] = set()
-        """The partitions that were taken from this member since it has read the messages in hand. No more of
-        these messages are sent, and those that were sent do not count."""
+        """The partitions that this member has lost since it got the messages in hand. No more of these
+        messages are sent, and those that were sent do not count."""
         self._copying = False
         """True while the thread of the task reads the stream, and makes the changes of the assignment."""
         self._aborting = False
@@ -209,7 +210,7 @@ class MirrorTask(ConsumerRebalanceListener):
                     message.headers,
                 )
             except KafkaError:
-                known = False  # The partition may get lost meanwhile.
+                known = False  # While this message waits, the partition may get lost.
                 self._send_message(message, sent)
             else:
                 sent.append((source, offset, offset + 1, delivery))
@@ -332,8 +333,8 @@ class MirrorTask(ConsumerRebalanceListener):
         self._ask(_Change(partitions))
 
     def _ask(self, change: "_Change") -> None:
-        """Let the thread of the task make *change*, and wait for it. If this thread leaves the group, it
-        waits for the present thread, which then makes the change."""
+        """Let the thread of the task make *change*, and wait until it is made. If the thread of the task no
+        longer reads the stream, because it leaves the group, make the change here."""
         if not change.partitions:
             return
         self._changes.put(change)
@@ -377,15 +378,15 @@ class _Change:
         self.done = threading.Event()
         """Set when the change is made."""
         self.expired = False
-        """True if the rebalance has not waited for this change any longer. Revoked partitions then count as
-        lost: other members may own them already."""
+        """True if the rebalance has stopped waiting for this change. Revoked partitions then count as lost:
+        other members may own them already."""
 
     def expire(self) -> None:
-        """Record and log that the rebalance does not wait any longer."""
+        """Record and log that the rebalance has stopped waiting for this change."""
         self.expired = True
         _log.warning(
-            "a rebalance goes on after %g s, although the mirror is busy; some records of its "
-            "revoked partitions may be copied again",
+            "the mirror has not committed the offsets of its revoked partitions within %g s, and the "
+            "rebalance goes on without it; some records of these partitions may be copied again",
             _CHANGE_TIMEOUT,
         )
 
@@ -397,7 +398,7 @@ def _append_batch(producer: Producer, message: Message, batch: RecordBatch) -> B
 
 def _log_dropped(failed: FailedRecords) -> None:
     _log.error(
-        "%s of %s from offset %d on, could not be mirrored and %s dropped: %s",
+        "%s of %s, from offset %d on, could not be mirrored and %s dropped: %s",
         counted(failed.record_count, "record"),
         failed.source,
         failed.offset,

@@ -24,8 +24,8 @@ record was sent."""
 class ConfirmedRecords(NamedTuple):
     """Records of one source partition that the target cluster has stored one after the other.
 
-    The records have the offsets from ``offset`` in ``source``, and those from ``target_offset`` in
-    ``target``, without gaps. ``target_offset`` is -1 if the target cluster does not tell it (``acks=0``).
+    Their offsets are consecutive: from ``offset`` on in ``source``, and from ``target_offset`` on in
+    ``target``. ``target_offset`` is -1 if the target cluster does not tell it (``acks=0``).
     """
 
     source: TopicPartition
@@ -107,9 +107,9 @@ class SentRecords:
                 runs.append(_Run(batch, index, index + 1, offset, position))
 
     def pop_done(self) -> tuple[list[ConfirmedRecords], list[FailedRecords]]:
-        """Remove the records that are confirmed, and return them, and those that have failed. Those of a
-        partition are in the order of their offsets. Records behind an unconfirmed record of their partition
-        stay, and so do those behind a failed one if failed records are not skipped."""
+        """Remove and return the records that are confirmed, and those that have failed. Those of a partition
+        are in the order of their offsets. Records behind an unconfirmed record of their partition stay, and
+        so do those behind a failed one if failed records are not skipped."""
         confirmed: list[ConfirmedRecords] = []
         failed: list[FailedRecords] = []
         for source, runs in self._runs.items():

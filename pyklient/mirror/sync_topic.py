@@ -1,7 +1,8 @@
 """The topic in the target cluster in which mirrors keep their offset syncs.
 
-The topic is compacted. A record has one slot of one source partition: its key has the group of the mirror,
-the topic, the partition and the number of the slot. Its value has the sync, or is null if the slot is empty.
+The topic is compacted. Each record stores one slot of one source partition: its key has the group of the
+mirror, the topic, the partition and the number of the slot. Its value has the sync, or is null if the slot is
+empty.
 """
 
 import json
@@ -106,7 +107,11 @@ class PartitionSyncs:
             create_sync_topic(self._admin)
             stored = read_syncs(self._options, self._mirror_group)
         except KafkaError as error:
-            _log.warning("the offset syncs in %s cannot be read: %s", SYNC_TOPIC, error)
+            _log.warning(
+                "the offset syncs in %s cannot be read, so groups may get more records again: %s",
+                SYNC_TOPIC,
+                error,
+            )
             stored = {}
         self._syncs |= {each: OffsetSyncs(stored.get(each)) for each in partitions}
         self.latest = {**self.latest, **{each: self._syncs[each].all for each in partitions}}

@@ -46,8 +46,8 @@ class TargetTopics:
         self._counts: dict[str, int] = {}
 
     def has(self, topic: str, partition: int) -> bool:
-        """Return True if *topic* is known to have *partition* in the target cluster, or if that does not
-        matter, because nothing may be created."""
+        """Return True if *topic* is known to have *partition* in the target cluster, or if the mirror creates
+        no topics."""
         return not self._create or partition < self._counts.get(topic, 0)
 
     def forget(self, topic: str) -> None:
@@ -56,8 +56,8 @@ class TargetTopics:
         self._counts.pop(topic, None)
 
     def prepare(self, source: Admin, source_topic: str, topic: str) -> None:
-        """Make *topic* in the target cluster, with the settings of *source_topic*, and with at least as many
-        partitions. *source* is a client of the source cluster.
+        """Create *topic* in the target cluster with the settings of *source_topic*, or add partitions to it,
+        so that it has at least as many partitions. *source* is a client of the source cluster.
 
         Raises the error of the cluster that fails.
         """

@@ -23,5 +23,5 @@ _HOMES: Final = {
     "SQLiteOffsetStore": "pyklient.offset_stores.sqlite",
 }
 
-if not TYPE_CHECKING:  # so that SQLite's users need no psycopg
+if not TYPE_CHECKING:  # Each store is imported on its first use, so SQLiteOffsetStore does not need psycopg.
     __getattr__ = on_first_use(globals(), _HOMES)

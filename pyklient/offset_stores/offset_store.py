@@ -14,8 +14,8 @@ class StoredPosition(NamedTuple):
 
     offset: int | None
     epoch: int
-    """The number of times that the partition has been acquired. Whoever has acquired the partition last
-    knows this number, and nobody else does."""
+    """The number of times that the partition has been acquired. Only the member that has acquired the
+    partition last knows this number."""
 
 
 class PositionChange(NamedTuple):

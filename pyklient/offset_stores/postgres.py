@@ -47,7 +47,8 @@ class PostgresOffsetStore:
         with self._transaction() as database:
             found = database.execute("SELECT to_regclass(%s)", (table,)).fetchone()
             if found == (None,):
-                # Two programs that create the table at the same time would disturb each other.
+                # The lock is needed because CREATE TABLE may fail if two programs create the table at the
+                # same time.
                 database.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (table,))
                 database.execute(self._statements.create)
 
@@ -65,7 +66,7 @@ class PostgresOffsetStore:
         """
         found = {}
         with self._transaction() as database:
-            for each, start in sorted(starts.items()):  # in one order, so that no two members deadlock
+            for each, start in sorted(starts.items()):  # sorted, so that two members cannot deadlock
                 database.execute(self._statements.acquire, (group_id, *each, start))
                 row = database.execute(self._statements.read, (group_id, *each)).fetchone()
                 assert row is not None
@@ -79,7 +80,7 @@ class PostgresOffsetStore:
         changes: Mapping[TopicPartition, PositionChange],
     ) -> Collection[TopicPartition]:
         """Make *changes* in the transaction of the connection or cursor *transaction*. Return the partitions
-        that were not changed, because their stored epoch or offset is another.
+        that were not changed, because their stored epoch or offset is not the expected one.
 
         Raises ConfigurationError if the connection commits each statement by itself and no transaction has
         begun.
@@ -125,6 +126,6 @@ class PostgresOffsetStore:
                 yield database
         except psycopg.OperationalError as failure:
             raise KafkaTimeoutError(
-                f"the offset store in PostgreSQL did not do what was asked within {self._timeout:.3g} s: "
+                f"the offset store in PostgreSQL did not answer within {self._timeout:.3g} s: "
                 f"{str(failure).strip()}"
             ) from failure

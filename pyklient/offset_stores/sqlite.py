@@ -70,7 +70,7 @@ class SQLiteOffsetStore:
         changes: Mapping[TopicPartition, PositionChange],
     ) -> Collection[TopicPartition]:
         """Make *changes* in the transaction of the connection or cursor *transaction*. Return the partitions
-        that were not changed, because their stored epoch or offset is another.
+        that were not changed, because their stored epoch or offset is not the expected one.
 
         Raises ConfigurationError if the connection commits each statement by itself and no transaction has
         begun.
@@ -78,7 +78,7 @@ class SQLiteOffsetStore:
         database = transaction.connection if isinstance(transaction, sqlite3.Cursor) else transaction
         if not isinstance(database, sqlite3.Connection):
             raise TypeError(f"save_offsets needs a sqlite3.Connection or sqlite3.Cursor, not {transaction!r}")
-        # Python 3.12 has a second way to say that each statement is a transaction.
+        # Since Python 3.12, the attribute autocommit can make each statement a transaction too.
         by_itself = database.isolation_level is None and getattr(database, "autocommit", -1) is not False
         if not database.in_transaction and (by_itself or getattr(database, "autocommit", -1) is True):
             raise ConfigurationError(

@@ -14,7 +14,8 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?")
 class Statements:
     """The statements for the table *table*, whose columns are those of ``create``.
 
-    *mark* stands for a parameter, such as ``?``.
+    *mark* is the placeholder of a parameter, such as ``?``. The docstring of a statement names its
+    parameters.
     """
 
     def __init__(self, table: str, mark: str) -> None:
@@ -34,21 +35,24 @@ class Statements:
             f"VALUES ({mark}, {mark}, {mark}, {mark}, 1) ON CONFLICT (group_id, topic, partition) DO UPDATE "
             "SET epoch = stored.epoch + 1, next_offset = coalesce(stored.next_offset, excluded.next_offset)"
         )
-        """Takes the group, the topic, the partition and the offset to store if none is stored."""
+        """Adds 1 to the epoch of a partition. Parameters: the group, the topic, the partition, and the
+        offset to store if none is stored."""
         self.read: Final = f"SELECT next_offset, epoch FROM {table} WHERE {this}"
         self.change: Final = (
             f"UPDATE {table} SET next_offset = {mark} WHERE {this} AND epoch = {mark} "
             f"AND next_offset = {mark}"
         )
-        """Takes the new offset, the group, the topic, the partition, the epoch and the offset to replace."""
+        """Changes an offset. Parameters: the new offset, the group, the topic, the partition, the epoch and
+        the offset to replace."""
         self.replace: Final = (
             f"INSERT INTO {table} AS stored (group_id, topic, partition, next_offset, epoch) "
             f"VALUES ({mark}, {mark}, {mark}, {mark}, 1) ON CONFLICT (group_id, topic, partition) DO UPDATE "
             "SET epoch = stored.epoch + 1, next_offset = excluded.next_offset"
         )
-        """Takes the group, the topic, the partition and the new offset."""
+        """Stores an offset and adds 1 to the epoch. Parameters: the group, the topic, the partition and the
+        new offset."""
         self.list: Final = (
             f"SELECT topic, partition, next_offset FROM {table} WHERE group_id = {mark} "
             "AND next_offset IS NOT NULL ORDER BY topic, partition"
         )
-        """Takes the group."""
+        """Returns the stored offsets of a group. Parameter: the group."""

@@ -83,7 +83,10 @@ def test_wrong_calls_say_what_to_do(pyklient: Pyklient, tmp_path: Path) -> None:
     wrong = tmp_path / "wrong"
     wrong.write_text("clicks,0\n")
     for arguments, error in (
-        (["reset", "g"], "give exactly one place to move the offsets to: one of --to-earliest, --to-latest"),
+        (
+            ["reset", "g"],
+            "give exactly one option that says where to move the offsets: one of --to-earliest, --to-latest",
+        ),
         (["reset", "g", "--to-latest", "--shift-by", "1"], "not --to-latest and --shift-by"),
         (["reset", "g", "--by-duration", "2h"], "'2h' is not a duration such as P1D, PT2H or PT30M"),
         (["reset", "g", "--to-datetime", "today"], "'today' is not a time such as 2025-03-01T00:00:00+00:00"),

@@ -178,7 +178,7 @@ def test_partitions_that_the_target_lacks_or_has_fewer_records_of_are_left_out(
     translate_offsets(source.bootstrap_servers, target.bootstrap_servers, group, mirror_group, execute=True)
     assert stored(target, group) == {fine: 30}
     assert f"in {gone} is not translated, because the target cluster cannot tell" in caplog.text
-    assert f"in {short} is not translated, because its records end before offset 100" in caplog.text
+    assert f"in {short} is not translated, because this partition ends before offset 100" in caplog.text
 
 
 def test_the_topic_of_the_syncs_is_not_mirrored(source: Broker, target: Broker, new_name: NewName) -> None:

@@ -91,7 +91,7 @@ def mirror(
     """Copy topics from one or several clusters to another, until Ctrl-C or SIGTERM.
 
     Keys, values, headers and timestamps are copied as they are. Offsets are committed in the source cluster
-    only after the target cluster has confirmed the records, so a new start continues where the last has
+    only after the target cluster has confirmed the records, so the command continues where its last run has
     ended.
     """
     Mirror(

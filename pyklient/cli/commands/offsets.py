@@ -43,7 +43,7 @@ def _topic_or_partitions(given: str) -> list[str | TopicPartition]:
     if not colon:
         return [topic]
     if not all(each.isascii() and each.isdigit() and len(each) < 10 for each in numbers.split(",")):
-        raise ValueError(f"{given!r} is neither TOPIC nor TOPIC:0,1 with the numbers of partitions")
+        raise ValueError(f"{given!r} is neither TOPIC nor TOPIC:0,1, where 0,1 are numbers of partitions")
     return [TopicPartition(topic, int(each)) for each in numbers.split(",")]
 
 
@@ -149,7 +149,7 @@ def reset(
     given = {name: value for name, value in targets.items() if value is not None}
     if len(given) != 1:
         listed = f"not {' and '.join(given)}" if given else f"one of {', '.join(targets)}"
-        raise click.UsageError(f"give exactly one place to move the offsets to: {listed}")
+        raise click.UsageError(f"give exactly one option that says where to move the offsets: {listed}")
     with _admin(cluster) as admin:
         done = admin.reset_offsets(
             group,

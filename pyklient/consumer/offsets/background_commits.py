@@ -46,7 +46,8 @@ class BackgroundCommits:
     def __init__(self, commit: Callable[[_Offsets, float], None], lock: threading.Lock) -> None:
         self._commit = commit
         self._lock = lock
-        # A commit stays in its queue until it is made, and its outcome until the callback has returned.
+        # A commit stays in its queue until it is made. Its outcome stays in the other queue until the
+        # callback has returned.
         self._commits: deque[_Commit] = deque()
         self._outcomes: deque[tuple[_Commit, KafkaError | None]] = deque()
         self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
@@ -156,7 +157,8 @@ class BackgroundCommits:
             self._wake.put(None)
 
     def _run(self) -> None:
-        # An exception in the middle of a start may have made another thread the one that commits.
+        # If an exception interrupts the start of this thread, another thread may be started and make the
+        # commits.
         while self._thread is threading.current_thread():
             while self._commits or self._outcomes:
                 if not self._outcomes:

@@ -47,7 +47,7 @@ def why_not_ours(
     if owned is None:
         return (
             f"the group did not assign the partition to this connector in generation {current}; the member "
-            "that owns it now reads on from the committed offset"
+            "that owns it now continues at the committed offset"
         )
     return (
         f"the partition was revoked after generation {generation} and assigned to this connector again in "

@@ -80,7 +80,7 @@ class KafkaOffsetStorage:
         self._stable = config.isolation_level == "read_committed"
         # An automatic commit runs on the group's thread, where the next heartbeat must not be late.
         self._connect_timeout = config.heartbeat_interval_ms / 1000
-        # To the coordinator, a group that its members coordinate through ZooKeeper has none.
+        # The group coordinator knows no members of a group that ZooKeeper coordinates.
         self._has_members = config.coordination == "kafka"
         self._retention_ms = config.offsets_retention_ms
         self._retries = CommitRetries.of(config)

@@ -58,7 +58,7 @@ class OffsetCommitter:
         """The queue of the commits that :meth:`commit_in_background` makes."""
 
     def metrics(self) -> CommitMetrics:
-        """Return the counts of the commits so far: the automatic ones, and those that the program has called
+        """Return how many commits were made so far: automatic ones, and those that the program has asked
         for."""
         return self._by_call.plus(self._automatic)
 
@@ -134,13 +134,13 @@ class OffsetCommitter:
                 positions = {each: position.at for each, position in sent.items()}
                 self._sent = self._store.commit_async(positions, assignment.identity) if sent else None
         except KafkaTimeoutError:
-            return  # a commit is under way that covers this one
+            return  # An earlier commit is still being made, and includes these positions.
         if self._sent is not None:
             self._sent.add_done_callback(lambda future: self._answered(assignment, sent, future))
 
     def commit_completed(self, timeout: float, *, in_hand: bool) -> None:
-        """Commit the messages that were handed out, and log failures. This is called before partitions are
-        given back.
+        """Commit the messages that were handed out, and log failures. The connector calls this method before
+        it gives back partitions.
 
         If *in_hand* is true, commit the messages in hand too.
         """
@@ -311,7 +311,7 @@ class OffsetCommitter:
             self._outage.failed(error, "the next automatic commit includes these offsets")
             return
         rejected = future.result()
-        # Without a member, nothing but the end of the group's members changes the answer.
+        # A client that is not a member gets the same answer until the group has no members any more.
         alone = [each for each in rejected.values() if assignment.identity == NOBODY]
         if alone:
             self._outage.failed(why_rejected(alone[0], assignment), "the next automatic commit tries again")

@@ -26,11 +26,11 @@ __all__ = ["SavedPositions", "no_commits"]
 class SavedPositions:
     """An OffsetStorage that commits nothing, because the program saves the positions itself.
 
-    A SavedPositions acquires partitions in *store* for the group *group_id*. A position is saved only if the
+    This object acquires partitions in *store* for the group *group_id*. A position is saved only if the
     stored epoch is the one with which this connector has acquired the partition, and if the stored offset is
     the one at which the messages of the transaction begin. So the results of each message are stored by
-    exactly one transaction, in whatever order members acquire partitions and save. A member that was fenced
-    although it owns the partition acquires it again by ``rewind``.
+    exactly one transaction, in whatever order members acquire partitions and save. If a save fails although
+    the member owns the partition, ``rewind`` acquires the partition again.
     """
 
     def __init__(self, store: OffsetStore, group_id: str) -> None:
@@ -63,7 +63,7 @@ class SavedPositions:
         ours = self._of(stream)
         asks, handed = stream.asks, _handed(stream)
         if outdated := [each for each in handed if each in ours.acquired and ours.acquired[each].outdated]:
-            raise _fenced(outdated, "they were assigned again before these messages were saved")
+            raise _fenced(outdated, "the partitions were assigned again before these messages were saved")
         if ours.last is not None and (ours.last.asks, ours.last.handed) == (asks, handed):
             changes = ours.last.changes  # the same transaction again, because it was rolled back
         else:
@@ -72,8 +72,8 @@ class SavedPositions:
         if rejected:
             raise _fenced(
                 rejected,
-                "another member has acquired them, or the stored offset is not the one at which these "
-                "messages begin, for instance because an earlier transaction was rolled back",
+                "another member has acquired the partitions, or the stored offset is not the one at which "
+                "these messages begin, for instance because an earlier transaction was rolled back",
             )
         for each, change in changes.items():
             ours.acquired[each].begins = change.offset
@@ -175,7 +175,7 @@ class _StreamPositions:
         for each, position in handed.items():
             acquired = self.acquired.get(each)
             if acquired is None or acquired.begins is None:
-                raise _fenced([each], "this stream has not acquired them")
+                raise _fenced([each], "this stream has not acquired the partition")
             if acquired.begins not in (position.offset, position.after_message):
                 changes[each] = PositionChange(acquired.epoch, acquired.begins, position.offset)
         return changes

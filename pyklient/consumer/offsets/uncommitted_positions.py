@@ -14,7 +14,8 @@ __all__ = ["ToCommit", "UncommittedPositions"]
 
 class ToCommit(NamedTuple):
     """An offset to commit, and the generation in which the stream has reached it. ``read`` is false if the
-    offset was only looked up, and the stream has not handed out any message."""
+    stream has not handed out any message, and the offset is where reading begins because of
+    ``auto_offset_reset``."""
 
     at: OffsetAndMetadata
     generation: int
@@ -31,9 +32,10 @@ class UncommittedPositions:
         self._ownership = ownership
         self._streams = streams
         self._committed: dict[TopicPartition, OffsetAndMetadata] = {}
-        # Offsets that are committed, and are handed out again.
+        # The offsets of messages that are committed, and are handed out again.
         self._again: dict[TopicPartition, range] = {}
-        # An offset that the user committed for a partition is not replaced by a start that was looked up.
+        # The partitions for which the user has committed an offset. The offset that auto_offset_reset gives
+        # does not replace it.
         self._named: set[TopicPartition] = set()
 
     def begin(self, assignment: Assignment, assigned: Collection[TopicPartition]) -> None:
@@ -52,7 +54,7 @@ class UncommittedPositions:
                     if each not in stay and self._is_over(each, handed, assignment)
                 }
             )
-        # Commits of other threads insert meanwhile: only copies can be iterated over.
+        # Commits of other threads may change these dictionaries meanwhile, so copies are iterated over.
         self._again = {each: offsets for each, offsets in self._again.copy().items() if each in stay}
         self._named = self._named.copy() & stay
         self._committed = {each: stored for each, stored in self._committed.copy().items() if each in stay}
@@ -82,8 +84,8 @@ class UncommittedPositions:
         """Return the positions of *streams* that are not committed yet.
 
         If *in_hand* is true, the messages in hand count as read, except for those of a loop in another
-        thread. An offset that was looked up is returned as a position too, unless the user has committed an
-        offset of that partition.
+        thread. An offset that ``auto_offset_reset`` gives is returned as a position too, unless the user has
+        committed an offset of that partition.
 
         A position is left out if it is before an offset that has been committed, unless the program has gone
         back by ``seek`` or ``redeliver``. This happens in two cases: a message was committed while a loop had
@@ -118,7 +120,7 @@ class UncommittedPositions:
 
     def name(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> dict[TopicPartition, ToCommit]:
         """Return *offsets*, which the user commits, as positions of the present generation. Remember their
-        partitions, so that no offset that was looked up replaces these positions."""
+        partitions, so that the offset that ``auto_offset_reset`` gives does not replace these positions."""
         generation = (self._ownership.assignment or Assignment()).identity.generation
         self._named.update(offsets)
         return {each: ToCommit(at, generation) for each, at in offsets.items()}

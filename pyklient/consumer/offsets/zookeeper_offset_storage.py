@@ -1,4 +1,4 @@
-"""The offset storage in ZooKeeper. Like Scala's consumer, it has a node for each partition."""
+"""The offset storage in ZooKeeper. Like Kafka's consumer in Scala, it has a node for each partition."""
 
 import logging
 from collections.abc import Collection, Mapping
