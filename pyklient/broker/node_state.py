@@ -138,7 +138,9 @@ class NodeState:
             self.leader_log(self.controller.group_partition(group_id)).append_own(records)
         self.cluster.save()
         path.unlink()
-        _logger.info("%s: %s carried over to %s", path, counted(len(groups), "group"), OFFSETS_TOPIC)
+        _logger.info(
+            "the offsets of %s were moved from %s to %s", counted(len(groups), "group"), path, OFFSETS_TOPIC
+        )
 
     def close(self, *, record_clean_shutdown: bool) -> None:
         """Close all files of the node.

@@ -70,7 +70,7 @@ class ClassicProducer(EventSender):
         self._config = config
         self._dropped = DroppedItems(callback_handler)
         self._candidates: PartitionCandidates | None = None
-        with ExitStack() as opened:  # which closes everything again if an exception is raised
+        with ExitStack() as opened:  # Closes everything again if an exception is raised.
             if config.is_0_7:
                 self._candidates = PartitionCandidates(config)
                 opened.callback(self._candidates.close)

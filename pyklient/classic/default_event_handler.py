@@ -143,7 +143,7 @@ class DefaultEventHandler(EventHandler):
             return self._send_to_leaders(messages)
         finally:
             if earlier and all(isinstance(each, ClosedError) for each in self._failures.values()):
-                self._failures = earlier  # which tells more than that the producer was closed
+                self._failures = earlier  # It says more than that the producer was closed.
 
     def _send_to_leaders(self, messages: list[EncodedMessages]) -> list[EncodedMessages]:
         try:

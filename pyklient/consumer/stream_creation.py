@@ -36,7 +36,7 @@ class StreamCreation:
         self.excluded_topics: frozenset[str] = frozenset()
         """The topics that no topic filter selects."""
         self.continues_at_committed = False
-        """See Subscription. Only streams of a topic filter can have it."""
+        """The value of ``continues_at_committed`` in the Subscription, for streams of a topic filter."""
         self._lease = lease
         self._check_crcs = config.check_crcs
         self._max_decompressed = config.max_decompressed_bytes

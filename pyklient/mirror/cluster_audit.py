@@ -104,7 +104,7 @@ def audit(
     here, there = (_partitions(options) for options in sides.values())
     names = [name for name in here if wanted.allows(name)]
     if not names:
-        raise ConfigurationError(f"no topic of the source cluster matches {wanted!r}")
+        raise ConfigurationError(f"no topic of the source cluster matches {wanted!r}; correct the pattern")
     rows: list[AuditRow] = []
     for name in names:
         report = _Reporter(on_progress, name)

@@ -147,7 +147,7 @@ class Mirror:
         only once: a second call raises ClosedError.
         """
         if self._runner is not None or self._stopping.is_set():
-            raise ClosedError("this Mirror has run or was closed; create a new one")
+            raise ClosedError("a Mirror runs only once, and this one has run or was closed; create a new one")
         self._runner = threading.current_thread()
         try:
             self._run(watch, argument_checks.pause(watch_interval, "watch_interval"))

@@ -363,7 +363,8 @@ def _out_of_time(timeout: float, last: KafkaError | None) -> KafkaTimeoutError:
 def _is_no_timeout(error: KafkaError) -> bool:
     """Return True if *error* may be raised in other threads that wait for the same metadata.
 
-    A time-out may not: the thread that got it may have had less time than the others.
+    A time-out must not be raised in other threads, because they may have more time than the thread that got
+    it.
     """
     return not isinstance(error, KafkaTimeoutError)
 

@@ -139,7 +139,12 @@ class Profile:
                 found[key] = written
         for each in self.properties:
             if each.ambiguous is not None and found.get(each.key) == each.ambiguous:
-                log.warning("%s is read as another name of %s: %s", each.ambiguous, each.key, each.ambiguity)
+                log.warning(
+                    "the property %s counts as another name of %s: %s",
+                    each.ambiguous,
+                    each.key,
+                    each.ambiguity,
+                )
         return found
 
     def _replacement(self, written: str) -> str | None:

@@ -53,8 +53,8 @@ class Group:
 
     @property
     def idle(self) -> bool:
-        """True if the group has no members, and no client to which the broker has sent a member id is still
-        expected to join."""
+        """True if the group has no members, and waits for no client: every client to which the broker has
+        sent a member id has joined, or its time to join is over."""
         return self.state is GroupState.EMPTY and not self._pending
 
     def join(self, request: JoinRequest, answer: Callable[[JoinResult], object]) -> None:
@@ -138,7 +138,9 @@ class Group:
         result = _join_result(self, new)
         if request.supports_skipping_assignment:
             answer(result._replace(skip_assignment=new.member_id == self.members.leader_id))
-        else:  # The leader would assign again. It does not if the response names another leader.
+        else:
+            # In these versions, the leader always assigns the partitions. To prevent that, the response names
+            # another member as the leader.
             answer(result._replace(leader=previous_leader, members=()))
         self._on_generation(self)
 
@@ -269,7 +271,7 @@ class Group:
     def _session_expired(self, member: Member) -> None:
         member.session = None
         if member.answer_join is not None or member.answer_sync is not None:
-            self.restart_session(member)  # the member waits for us, and sends no heartbeats meanwhile
+            self.restart_session(member)  # A member that waits for a response sends no heartbeats.
             return
         self._remove(member, f"no heartbeat for {member.session_timeout_ms} ms")
         self._rebalance()
@@ -349,5 +351,6 @@ def _check_protocol(group: Group, request: SyncRequest) -> None:
     if any(given is not None and given != chosen for given, chosen in pairs):
         raise ApiError(
             ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
-            f"the request has another protocol (or protocol type) than the group: {group.protocol!r}",
+            "the request names another protocol or protocol type than the group, which uses "
+            f"{group.protocol!r}",
         )

@@ -33,8 +33,8 @@ class GroupCoordinator:
     """The groups that one node coordinates: those that are stored in the partitions of ``__consumer_offsets``
     that the node leads.
 
-    *topics* has the number of partitions, and *logs* has their logs. ``load`` restores the groups that they
-    store: the committed offsets, and the members and assignments of the last generation.
+    *topics* has the number of partitions, and *logs* has their logs. ``load`` restores the groups that the
+    logs store: the committed offsets, and the members and assignments of the last generation.
     """
 
     def __init__(self, config: BrokerConfig, topics: Topics, logs: LogManager, timers: Timers) -> None:
@@ -201,7 +201,9 @@ class GroupCoordinator:
             yield from partition.compact()
         except OSError as error:
             _logger.error(
-                "%s: the log could not be compacted: %s; it is tried again later", partition.name, error
+                "%s: the log could not be compacted: %s; compaction is tried again later",
+                partition.name,
+                error,
             )
 
     def _expire(self, group: Group, now_ms: int) -> None:

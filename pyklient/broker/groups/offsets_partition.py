@@ -90,7 +90,7 @@ class OffsetsPartition:
             before = self._records
             kept = yield from self._log.compact()
             self._records += kept - before
-            _logger.info("%s: compacted from %d records to %d", self.name, before, kept)
+            _logger.info("%s: the log was compacted from %d records to %d", self.name, before, kept)
 
     def commit(self, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset], now_ms: int) -> None:
         """Store the *offsets* that a group commits. They are in the log when this method returns."""

@@ -32,8 +32,8 @@ class Position(NamedTuple):
 
 
 class Positions:
-    """The position of each partition of a stream, without the messages that were handed out of the current
-    chunk.
+    """The position of each partition of a stream. Messages of the current chunk that were handed out do not
+    count yet.
 
     The stream's lock must be held.
     """

@@ -2,9 +2,9 @@
 
 Half of the budget is divided evenly between the partitions, so that each partition can be fetched however
 slowly the loops of the other partitions read. The other half is common to all partitions. A partition gets
-more bytes of the common half only while more bytes of it are free than the partition already uses. So
-partitions whose loops read nothing do not use up the common half. Within these limits, a partition is fetched
-as far ahead as its loop reads in one second, and at least two fetches ahead.
+more bytes of the common half only while this half has more free bytes than the partition already uses of it.
+So partitions whose loops read nothing do not use up the common half. Within these limits, a partition is
+fetched as far ahead as its loop reads in one second, and at least two fetches ahead.
 """
 
 from collections.abc import Collection, Iterable, Sequence

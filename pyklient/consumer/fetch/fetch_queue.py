@@ -53,8 +53,8 @@ class FetchQueue:
         self._topic_error: KafkaError | None = None
 
     def put(self, items: Sequence[Item]) -> None:
-        """Queue *items*, which belong to one cursor. Fetchers and the leader lookup call this; it never
-        waits."""
+        """Queue *items*, which belong to one cursor. Fetchers and the leader lookup call this method, which
+        never waits."""
         with self.lock:
             if items and items[0].cursor.active and not self.ended:
                 for item in items:

@@ -307,7 +307,8 @@ class Fetcher:
         state.queue.put(fetched)
         del self._states[cursor.partition]
         if not cursor.finished:
-            # It goes to the end of the next request, so that an answer that is full serves the others first.
+            # The partition goes to the end of the next request. If the response is full, the other partitions
+            # come first.
             self._states[cursor.partition] = state
         return fetched
 

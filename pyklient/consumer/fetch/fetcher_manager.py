@@ -76,9 +76,10 @@ class FetcherManager:
         """Look up the offset at which *cursor* begins. The cursor is held back and has no position yet;
         *queue* is the queue of its stream.
 
-        This waits up to *timeout* seconds for brokers, but not after :meth:`close` is called. Return False if
-        the offset cannot be found now, because the partition has no leader or the connector closes. Raises
-        OffsetOutOfRangeError if the program has named no start point and ``auto_offset_reset`` is ``none``.
+        This call waits up to *timeout* seconds for brokers, but not after :meth:`close` is called. Return
+        False if the offset cannot be found now, because the partition has no leader or the connector closes.
+        Raises OffsetOutOfRangeError if the program has named no start point and ``auto_offset_reset`` is
+        ``none``.
         """
         point = start_point_of(cursor)
         found = self._starts.find({cursor.partition: point}, timeout)

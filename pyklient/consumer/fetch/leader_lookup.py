@@ -173,7 +173,7 @@ class LeaderLookup:
         the same partition."""
         cursor = state.cursor
         if not cursor.active:
-            return  # its fetcher gave it up just when it was revoked; it must not replace its successor
+            return  # The partition was revoked just before. A newer cursor of it must stay.
         self._homeless.append(state)
         if cursor not in self._budget.cursors:
             others = (each for each in self._all if each.cursor.partition != cursor.partition)

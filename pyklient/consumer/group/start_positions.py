@@ -1,5 +1,5 @@
 """Finds where assigned partitions begin: at the committed offsets of the group, at the positions in the
-program's offset store, or where the streams have got to already."""
+program's offset store, or at the positions that the streams have reached already."""
 
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
@@ -25,7 +25,7 @@ class AssignedStarts(NamedTuple):
     committed: Mapping[TopicPartition, OffsetAndMetadata | None]
     """The offset of each partition that is committed or in the offset store. None if there is none."""
     points: Mapping[TopicPartition, StartPoint]
-    """The start points of the partitions that begin at one."""
+    """The start point of each partition that begins at a start point."""
     found: Mapping[TopicPartition, int]
     """The offsets of ``points``, as far as they could be looked up."""
     stored: Mapping[TopicPartition, StoredPosition]

@@ -78,8 +78,8 @@ class ParallelStream(StreamCore):
         return progress
 
     def revoke(self) -> None:
-        """Hand out no more messages, to loops and to workers, of partitions that the client does not own any
-        more."""
+        """Stop handing out messages of partitions that the client does not own any more, to loops and to
+        workers."""
         with self._lock:
             super().revoke()
             for progress in self._progress.values():

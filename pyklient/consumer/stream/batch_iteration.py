@@ -1,7 +1,7 @@
 """Iteration over whole batches, for mirrors: a batch is handed out as it was fetched, and nothing decodes its
 records.
 
-Only a batch that a producer could send again as it is, is handed out whole. Its message has the RecordBatch
+A batch is handed out whole only if a producer could send it again as it is. Its message has the RecordBatch
 as its value, and the offset of the first record. All other records are messages as usual: those in the
 formats before 2, of transactions, of compacted batches, and with the timestamps of a broker.
 """

@@ -175,8 +175,8 @@ class DecodingFailures:
 
     def _pass_by(self, fetched: FetchedBatches) -> None:
         """Leave out the next batch of *fetched*, unless another thread has moved or paused the partition. All
-        records of the batch come before the position, but its damaged header tells the broker that it has
-        later offsets, so the broker has sent it."""
+        records of the batch come before the position. The broker has sent the batch, because its damaged
+        header claims later offsets."""
         with self._queue.lock:
             if fetched is self._queue.source:
                 cursor, end = fetched.cursor, batch_end(fetched.buffer, fetched.at)

@@ -58,7 +58,7 @@ class Chunk:
     def stop(self) -> None:
         """Hand out no more messages from now on. The position does not change.
 
-        If a reader in another thread gets a message meanwhile, the position counts that message.
+        If a reader in another thread gets a message meanwhile, the position includes that message.
         """
         if self._stopped_at is None:
             self._stopped_at = (

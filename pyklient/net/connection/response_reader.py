@@ -55,7 +55,11 @@ class ResponseReader:
                 reader.start()
                 self.thread = reader
         except RuntimeError as error:
-            log.info("cannot start a thread, so each call waits for %s to answer: %s", self._endpoint, error)
+            log.info(
+                "cannot start a thread, so each caller receives its response from %s itself: %s",
+                self._endpoint,
+                error,
+            )
             return False
         finally:
             self.turn.release()

@@ -62,7 +62,7 @@ class AllowedChanges:
         if "topics" not in self.allowed and before.end and topics and not set(topics) & before.end.keys():
             raise ConfigurationError(
                 f"{self.uri} has records of {_list(before.end)}, but this load reads only "
-                f"{_list(topics)}. Load into another directory. If these topics belong into this directory, "
+                f"{_list(topics)}. Load into another directory. If these topics belong in this directory, "
                 "load one of its old topics together with them, or pass allow=['topics']"
             )
         return before

@@ -73,7 +73,7 @@ class FileSystem(Protocol):
         step. Raises FileExistsError if the visible entries before that are not those in *expected*."""
 
     def remove_replaced(self) -> None:
-        """Delete what an interrupted ``replace`` has left."""
+        """Delete the directories that an interrupted ``replace`` has left behind."""
 
     def remove(self, folder: str) -> None:
         """Delete *folder* and its contents. Do nothing if it does not exist."""
@@ -197,8 +197,9 @@ class LocalFileSystem:
         path = self._root / folder
         gone = path
         if not folder.endswith(_DELETED):
-            # Renaming first makes the removal one step, so that no process takes the rest for a whole load.
-            # The new name is unique, because another process may be removing an earlier folder of that name.
+            # Renaming first makes the removal one step, so that no process mistakes the remaining files for a
+            # whole load. The new name is unique, because another process may be removing an earlier folder of
+            # that name.
             gone = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}{_DELETED}")
             with contextlib.suppress(FileNotFoundError):
                 os.rename(path, gone)

@@ -131,8 +131,8 @@ def load(
 def _earlier_loads(
     data: DataSet, allow: Collection[Change], *, rewinds: bool
 ) -> tuple[AllowedChanges, list[Manifest]]:
-    """Return what a load may change, and the loads that it may replace, which are none unless it *rewinds*.
-    Delete the remains of failed loads."""
+    """Return what a load may change, and the loads that it may replace. It may replace none unless it
+    *rewinds*. Delete the remains of failed loads."""
     loads = data.loads() if rewinds else []
     if loads:
         data.check_replacing()

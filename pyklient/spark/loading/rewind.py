@@ -2,7 +2,7 @@
 
 A load is replaced as a whole, because its rows need not have the offsets of their records. So a rewound load
 replaces the first load that has read a record at or after the given point, and all loads after it. It begins
-where these have begun. Then each record is stored once, whatever the point is.
+at the offsets at which the first of the replaced loads began, so each record is stored once.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -65,7 +65,9 @@ def find_rewind(
     read = {each for load in loads for each in from_json(load.end)}
     if isinstance(to, Mapping):
         if unknown := sorted(to.keys() - read):
-            raise ConfigurationError(f"rewind_to has an offset of {unknown[0]}, which no load has read")
+            raise ConfigurationError(
+                f"rewind_to has an offset of {unknown[0]}, which no load has read; leave this partition out"
+            )
         points = dict(to)
     else:
         milliseconds = max(0, round(to.timestamp() * 1000))
@@ -83,7 +85,7 @@ def find_rewind(
         if None not in (load.cluster_id, lookup.cluster_id) and load.cluster_id != lookup.cluster_id:
             raise ConfigurationError(
                 f"load {load.load} has records of cluster {load.cluster_id}, but these brokers belong to "
-                f"cluster {lookup.cluster_id}, so the load cannot be replaced by one from here"
+                f"cluster {lookup.cluster_id}, so no load of these brokers' records can replace it"
             )
     if missing := sorted(starts.keys() - set(partitions)):
         raise ConfigurationError(

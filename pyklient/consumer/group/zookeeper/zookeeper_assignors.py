@@ -1,5 +1,5 @@
 """Assignors for groups that ZooKeeper coordinates: each member computes the assignment of the whole group by
-itself, from the same znodes.
+itself, from the same nodes.
 
 So all members must compute the same assignment. Both rules assign partitions to threads (see ``thread_ids``)
 as the classes RangeAssignor and RoundRobinAssignor of Scala's high-level consumer do, partition for
