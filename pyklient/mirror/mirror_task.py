@@ -300,9 +300,7 @@ class MirrorTask(ConsumerRebalanceListener):
             self.connector.commit_offsets(positions)
         except CommitError as error:
             # Another member owns some of the partitions now, and mirrors their records again.
-            _log.warning(
-                "some records will be mirrored again, because their offsets were not committed: %s", error
-            )
+            _log.warning("some records are mirrored again, as their offsets were not committed: %s", error)
         except KafkaError as error:
             if not error.retriable:
                 raise

@@ -241,7 +241,7 @@ class Producer:
         """Return what this producer has done so far: records, bytes, rates, queue times, errors, and the
         requests to each broker.
 
-        The call waits for nothing and costs the sending threads nothing. It works after ``close`` too.
+        The call does not wait, and does not slow down the sending threads. It works after ``close`` too.
         """
         return producer_metrics(self._config, self._client, self._accumulator)
 

@@ -34,7 +34,8 @@ def write_offsets(group_id: str, offsets: Mapping[TopicPartition, int]) -> Regis
 def replace_offsets(
     group_id: str, offsets: Mapping[TopicPartition, int], versions: Mapping[TopicPartition, int]
 ) -> RegistryDialogue[list[TopicPartition]]:
-    """Write *offsets* into the ZooKeeper nodes of the group, where nobody else has changed the node.
+    """Write *offsets* into the ZooKeeper nodes of the group, except for nodes that another client has
+    changed.
 
     *versions* has the version of each node that exists, as the caller has read it. Return the partitions
     whose node has another version by now, or was created or deleted. Their nodes stay as they are.

@@ -138,9 +138,7 @@ class Group:
         result = _join_result(self, new)
         if request.supports_skipping_assignment:
             answer(result._replace(skip_assignment=new.member_id == self.members.leader_id))
-        else:
-            # In these versions, the leader always assigns the partitions. To prevent that, the response names
-            # another member as the leader.
+        else:  # The leader always assigns the partitions, so the response names another member.
             answer(result._replace(leader=previous_leader, members=()))
         self._on_generation(self)
 

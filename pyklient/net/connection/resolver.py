@@ -105,8 +105,8 @@ class Resolver:
         return lookup, self._known.get(host, []), is_worker
 
     def _pop_idle(self) -> bool:
-        """Take a permit from ``_idle``. Return False if there is none. Whoever has a permit may start one
-        thread, and this thread puts the permit back when it ends."""
+        """Take a permit from ``_idle``. Return False if there is none. A caller with a permit may start one
+        thread, which puts the permit back when it ends."""
         try:
             self._idle.get_nowait()
         except Empty:

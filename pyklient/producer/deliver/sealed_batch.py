@@ -74,7 +74,7 @@ class SealedBatch:
     @property
     def order(self) -> tuple[int, int]:
         """The number of the batch and the index of its first record. Batches of a partition are sorted by
-        this."""
+        this pair."""
         return self.number, self.first
 
     @property
