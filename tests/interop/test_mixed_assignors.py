@@ -8,7 +8,8 @@ import pytest
 from pyklient import Admin, Subscriber
 from pyklient.consumer.group.assignors.assignors_by_name import ASSIGNORS
 from tests.interop.peers import PEERS, SESSION_MS, Peer
-from tests.interop.test_groups import Polling, produce
+from tests.interop.polling_process import PollingProcess
+from tests.interop.test_groups import produce
 from tests.servers.fixtures import NewName, NewTopic
 from tests.servers.java_consumer import JavaConsumer
 from tests.servers.process import wait_until
@@ -32,8 +33,6 @@ _CASES = [
 """The other client (None stands for Java's), and the assignor."""
 _PARTITIONS = 7
 _PATIENCE = 90.0
-_POLL = 0.5
-"""The seconds between two looks at the group. Each look takes the interpreter from kafka-python's thread."""
 
 
 def _expected(bootstrap: str, group: str, topic: str, assignor: str) -> dict[str, set[int]]:
@@ -50,12 +49,12 @@ def test_a_mixed_group_assigns_as_java_does_and_reads_each_record_once(
     bootstrap: str, new_topic: NewTopic, new_name: NewName, peer: Peer | None, assignor: str
 ) -> None:
     topic, group = new_topic(partitions=_PARTITIONS), new_name()
-    assigned = partial(wait_assigned, bootstrap, group, partitions=_PARTITIONS, timeout=_PATIENCE, poll=_POLL)
+    assigned = partial(wait_assigned, bootstrap, group, partitions=_PARTITIONS, timeout=_PATIENCE)
     # kafka-python puts a version in front of the user data of "sticky". Java does not, and so neither of the
     # two can read what members of the other client had.
     keeps = "sticky" in assignor and (peer is not _KAFKA_PYTHON or assignor == "cooperative-sticky")
     with contextlib.ExitStack() as stack:
-        members: list[Member | Polling | JavaConsumer] = []
+        members: list[Member | PollingProcess | JavaConsumer] = []
 
         def ours(name: str) -> Member:
             member = Member(
@@ -70,14 +69,14 @@ def test_a_mixed_group_assigns_as_java_does_and_reads_each_record_once(
             return member
 
         def theirs(name: str) -> None:
-            member: Polling | JavaConsumer
+            member: PollingProcess | JavaConsumer
             if peer is None:
                 java = f"org.apache.kafka.clients.consumer.{type(ASSIGNORS[assignor]).__name__}"
                 properties = {"client_id": name, "partition_assignment_strategy": java}
                 properties["session_timeout_ms"] = str(SESSION_MS)
                 member = JavaConsumer(bootstrap, group, topic, **properties)
             else:
-                member = Polling(peer, bootstrap, group, topic, name, assignor)
+                member = PollingProcess(peer, bootstrap, group, topic, name, assignor)
             stack.enter_context(member)
             members.append(member)
 
