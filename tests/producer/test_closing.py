@@ -25,20 +25,8 @@ pytestmark = pytest.mark.both_kernels
 ROOT = Path(__file__).parents[2]
 
 
-_others: set[threading.Thread] = set()
-"""The threads that ran before the test began."""
-
-
-@pytest.fixture(autouse=True)
-def _note_other_threads() -> None:
-    _others.clear()
-    _others.update(threading.enumerate())
-
-
 def own_threads() -> list[str]:
-    """Return the names of the threads of pyklient that the test has started and that still run."""
-    started = set(threading.enumerate()) - _others
-    return [thread.name for thread in started if thread.name.startswith("pyklient-")]
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("pyklient-")]
 
 
 def run(program: str, broker: ProduceBroker, *flags: str) -> subprocess.CompletedProcess[str]:
