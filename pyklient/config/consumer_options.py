@@ -84,7 +84,7 @@ class ConsumerConfig(ClientConfig):
         None,
         "The database in which the program saves the positions of the group, in the transactions that store "
         "its results: a SQLiteOffsetStore, a PostgresOffsetStore or another OffsetStore. Nothing is then "
-        "committed to Kafka, also not automatically. (Only in pyklient.)",
+        "committed to Kafka, not even automatically. (Only in pyklient.)",
     )
     offsets_storage: str | None = option(
         None,
@@ -130,8 +130,8 @@ class ConsumerConfig(ClientConfig):
     rebalance_backoff_ms: int = option(
         2_000,
         "The pause between two attempts in a rebalance of a group that ZooKeeper coordinates. All "
-        "attempts together should last longer than zookeeper_session_timeout_ms, because for so long "
-        "nobody else can own the partitions of a killed member.",
+        "attempts together should last longer than zookeeper_session_timeout_ms, because no other member can "
+        "own the partitions of a killed member before its session ends.",
         at_least=0,
     )
     consumer_id: str | None = option(
