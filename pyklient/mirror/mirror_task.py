@@ -4,6 +4,7 @@ offsets in the source cluster after the target cluster has confirmed them."""
 import logging
 import threading
 import time
+from array import array
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -17,11 +18,11 @@ from pyklient.consumer.topic_filters.topic_filter import TopicFilter
 from pyklient.counted import counted
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import BrokerError, CommitError, DeliveryError, KafkaError
-from pyklient.kernel import Batch, Delivery, Message, decode
+from pyklient.kernel import Batch, Delivery, Message, append_messages, decode
 from pyklient.log_events import log_fields
 from pyklient.mirror.deleted_topics import DeletedTopics
 from pyklient.mirror.producer_record import Handler, ProducerRecord
-from pyklient.mirror.sent_records import FailedRecords, Sent, SentRecords
+from pyklient.mirror.sent_records import Copies, FailedRecords, Sent, SentRecords
 from pyklient.mirror.sync_topic import SYNC_TOPIC, PartitionSyncs
 from pyklient.mirror.target_topics import TargetTopics
 from pyklient.outage import Outage
@@ -86,7 +87,7 @@ class MirrorTask(ConsumerRebalanceListener):
         self.connector = connector
         self.syncs = syncs
         """The offset syncs of the copied partitions; None if no offsets of groups are translated."""
-        self.sent = SentRecords(skip_failed=not rules.abort_on_send_failure)
+        self.sent = SentRecords(skip_failed=not rules.abort_on_send_failure, tell_confirmed=syncs is not None)
         self.dropped_count = 0
         """The number of records that could not be sent, and were dropped."""
         self._admin = admin
@@ -144,7 +145,7 @@ class MirrorTask(ConsumerRebalanceListener):
 
     # Sending
 
-    def _send_all(self, messages: Sequence[Message]) -> None:
+    def _send_all(self, messages: list[Message]) -> None:
         """Send a copy of each message, except for those of lost partitions. After the mirror was closed,
         leave out those that would have to wait."""
         sent: list[Sent] = []
@@ -182,38 +183,26 @@ class MirrorTask(ConsumerRebalanceListener):
         chunk = decode(batch.buffer, message.topic, message.partition, batch.base_offset)
         self._send_copies(chunk.hand_out(chunk.remaining), sent)
 
-    def _send_copies(self, messages: Sequence[Message], sent: list[Sent]) -> None:
-        """Send a copy of each message. This is the fast way for many messages of few partitions: everything
-        unusual, such as a topic that is not known or an error, is left to ``_send_message``."""
-        send, keep = self._producer.send, self._rules.keep_partitions
-        source, known = TopicPartition("", -1), False
-        for message in messages:
-            topic, partition, offset, time_ms = (
-                message.topic,
-                message.partition,
-                message.offset,
-                message.timestamp_ms,
-            )
-            if partition != source.partition or topic != source.topic or not known:
-                source = TopicPartition(topic, partition)
-                known = source not in self._lost and self._targets.has(topic, partition)
-            if not known:
+    def _send_copies(self, messages: list[Message], sent: list[Sent]) -> None:
+        """Send a copy of each message. The kernel appends as many as it can at once; everything unusual, such
+        as a topic that is not known, a full batch or an error, is left to ``_send_message``."""
+        appender, keep = self._producer._accumulator.appender, self._rules.keep_partitions
+        done = 0
+        while done < len(messages):
+            message, count = messages[done], 0
+            source = TopicPartition(message.topic, message.partition)
+            if source not in self._lost and self._targets.has(*source):
+                count, runs, targets = append_messages(appender, messages, done, keep)
+            if not count:
                 self._send_message(message, sent)
+                done += 1
                 continue
-            try:
-                delivery = send(
-                    topic,
-                    message.value,
-                    message.key,
-                    partition if keep else None,
-                    time_ms if time_ms >= 0 else None,
-                    message.headers,
-                )
-            except KafkaError:
-                known = False  # While this message waits, the partition may get lost.
-                self._send_message(message, sent)
-            else:
-                sent.append((source, offset, offset + 1, delivery))
+            first, last = message.offset, messages[done + count - 1].offset
+            offsets: Sequence[int] = range(first, last + 1)
+            if len(offsets) > count:
+                offsets = array("q", [each.offset for each in messages[done : done + count]])
+            sent.append((source, first, last + 1, Copies(offsets, runs, targets)))
+            done += count
 
     def _send_message(self, message: Message, sent: list[Sent]) -> None:
         topic, partition, offset = message.topic, message.partition, message.offset
