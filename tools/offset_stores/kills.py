@@ -1,4 +1,5 @@
-"""Kills and stops programs that store messages in a database, and checks that each message is stored once."""
+"""Kills and stops programs that store messages in a database, forces rebalances, and checks that each message
+is stored once."""
 
 import json
 import random
@@ -14,8 +15,8 @@ from pathlib import Path
 
 import psycopg
 
-from pyklient import Admin, Producer
-from tools.offset_stores.worker import Job
+from pyklient import Admin, ConsumerConnector, Producer
+from tools.offset_stores.worker import OPTIONS, Job, offset_store
 from tools.repository import ROOT
 
 __all__ = ["create_results", "kill_programs", "send", "start", "stored"]
@@ -37,8 +38,8 @@ def kill_programs(
     say: Callable[[str], object] = print,
 ) -> list[str]:
     """Store *messages* messages of a new *topic* in *database*, by three programs. At each of *moments*
-    moments, kill a program and start another one, or stop one for longer than its session. Return what was
-    wrong."""
+    moments, kill a program and start another one, stop one for longer than its session, or let a member join
+    and leave. Return what was wrong."""
     rng = random.Random(seed)
     send(bootstrap, topic, messages)
     create_results(database)
@@ -52,16 +53,18 @@ def kill_programs(
             chosen = rng.randrange(_PROGRAMS)
             if programs[chosen].poll() is not None:
                 return [f"a program has ended by itself; see {log}"]
-            stops = rng.random() < 0.4
-            if stops:
+            [happened] = rng.choices(["stopped", "killed", "joined and left"], [2, 2, 1])
+            if happened == "stopped":
                 programs[chosen].send_signal(signal.SIGSTOP)
                 time.sleep(_PAST_THE_SESSION)
                 programs[chosen].send_signal(signal.SIGCONT)
-            else:
+            elif happened == "killed":
                 programs[chosen].kill()
                 programs[chosen].wait()
                 programs[chosen] = _start_until_the_end(jobs[chosen], stack)
-            say(f"moment {moment}: {'stopped' if stops else 'killed'}, {len(stored(database))} stored")
+            else:
+                _join_and_leave(jobs[chosen])
+            say(f"moment {moment}: {happened}, {len(stored(database))} stored")
         deadline = time.monotonic() + _END_TIMEOUT
         while len(stored(database)) < messages and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -104,6 +107,14 @@ def stored(database: str) -> list[tuple[int, int]]:
             return list(connection.execute(text))
     with psycopg.connect(database) as connection:
         return list(connection.execute(text))
+
+
+def _join_and_leave(job: Job) -> None:
+    """Join the group of *job* and leave it again. So all partitions are assigned twice, and some of them go
+    to another member and come back."""
+    options = OPTIONS | {"group_id": job.topic, "offset_store": offset_store(job.database)}
+    with ConsumerConnector(job.bootstrap, **options) as connector:
+        connector.stream(job.topic)
 
 
 def _wait_for_progress(database: str) -> None:

@@ -51,6 +51,7 @@ class FetchQueue:
         self._bell = threading.Lock()
         self._error: Exception | None = None
         self._topic_error: KafkaError | None = None
+        self._interruption: KafkaError | None = None
 
     def put(self, items: Sequence[Item]) -> None:
         """Queue *items*, which belong to one cursor. Fetchers and the leader lookup call this method, which
@@ -189,6 +190,14 @@ class FetchQueue:
             if error is not None:
                 self._ring()
 
+    def interrupt(self, error: KafkaError | None) -> None:
+        """Make one loop raise *error* when the queue is empty. If *error* is None, take back an error that no
+        loop has raised yet."""
+        with self.lock:
+            self._interruption = error
+            if error is not None:
+                self._ring()
+
     def end(self) -> None:
         """Remove all entries, and wake the loop that waits. The lock must be held."""
         self.ended = True
@@ -230,6 +239,9 @@ class FetchQueue:
                     raise for_another(self._error)
                 if self._topic_error is not None:
                     raise for_another(self._topic_error)
+                if (interruption := self._interruption) is not None:
+                    self._interruption = None
+                    raise for_another(interruption)
                 if self.ended or self.positions.finished:
                     return None
             self._sleep(_TICK, deadline, timeout)

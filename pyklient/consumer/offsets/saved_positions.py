@@ -3,24 +3,31 @@ results."""
 
 from collections.abc import Collection, Mapping
 from concurrent.futures import Future
-from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from pyklient.consumer.fetch.consumed_positions import Position
+from pyklient.consumer.offsets.acquired_partitions import Acquired, AcquiredPartitions, Save, fenced
 from pyklient.consumer.offsets.offset_storage import Rejections
 from pyklient.consumer.owned_partitions import MemberIdentity
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.errors import (
     ConfigurationError,
     KafkaError,
-    OffsetStoreFencedError,
+    KafkaTimeoutError,
     PartitionNotAssignedError,
 )
-from pyklient.offset_stores.offset_store import OffsetStore, PositionChange, StoredPosition
+from pyklient.offset_stores.offset_store import OffsetStore, StoredPosition
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 __all__ = ["SavedPositions", "no_commits"]
+
+_OFTEN: Final = 3
+_MANY_TIMES: Final = (
+    ". This is save number {} in a row that was rejected. If two programs read the same partitions with "
+    "assign(), each fences the other one: give them different partitions, or a group_id each"
+)
+_DURING_REWIND: Final = "they were assigned again during rewind()"
 
 
 class SavedPositions:
@@ -36,24 +43,30 @@ class SavedPositions:
     def __init__(self, store: OffsetStore, group_id: str) -> None:
         self._store = store
         self._group_id = group_id
-        self._streams: WeakKeyDictionary[StreamCore, _StreamPositions] = WeakKeyDictionary()
+        self._streams: WeakKeyDictionary[StreamCore, AcquiredPartitions] = WeakKeyDictionary()
 
     def acquire(self, starts: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, StoredPosition]:
         """Acquire partitions in the store, and return their stored positions. A partition without a stored
-        offset gets its offset in *starts*."""
-        return dict(self._store.acquire(self._group_id, starts)) if starts else {}
+        offset gets its offset in *starts*.
+
+        An exception of the store whose attribute ``retriable`` is true becomes a KafkaTimeoutError.
+        """
+        if not starts:
+            return {}
+        try:
+            return dict(self._store.acquire(self._group_id, starts))
+        except Exception as error:
+            if isinstance(error, KafkaError) or not getattr(error, "retriable", False):
+                raise
+            raise KafkaTimeoutError(f"the offset store could not be asked: {error}") from error
 
     def begin(self, stream: StreamCore, stored: Mapping[TopicPartition, StoredPosition]) -> None:
         """Save positions of *stream* under the epochs in *stored* from now on.
 
-        If the stream has handed out messages of such a partition before, and their results are not stored,
+        If the stream has handed out messages of such a partition before, and their results may not be stored,
         the next transaction may contain these results. So nothing is saved before :meth:`rewind`.
         """
-        handed = _handed(stream)
-        for each, position in stored.items():
-            before = handed.get(each)
-            outdated = before is not None and position.offset not in (before.offset, before.after_message)
-            self._of(stream).acquired[each] = _Acquired(position, outdated=outdated)
+        self._of(stream).begin(stored, _handed(stream))
 
     def save(self, transaction: Any, stream: StreamCore) -> None:
         """Save the positions of *stream* in *transaction*, including the message or batch in hand.
@@ -61,30 +74,50 @@ class SavedPositions:
         Raises OffsetStoreFencedError if a position must not be saved.
         """
         ours = self._of(stream)
-        asks, handed = stream.asks, _handed(stream)
-        if outdated := [each for each in handed if each in ours.acquired and ours.acquired[each].outdated]:
-            raise _fenced(outdated, "the partitions were assigned again before these messages were saved")
-        if ours.last is not None and (ours.last.asks, ours.last.handed) == (asks, handed):
-            changes = ours.last.changes  # the same transaction again, because it was rolled back
-        else:
-            changes = ours.changes(handed)
-        rejected = self._store.save(transaction, self._group_id, changes) if changes else ()
-        if rejected:
-            raise _fenced(
-                rejected,
-                "another member has acquired the partitions, or the stored offset is not the one at which "
-                "these messages begin, for instance because an earlier transaction was rolled back",
-            )
-        for each, change in changes.items():
-            ours.acquired[each].begins = change.offset
-        ours.last = _Save(asks, handed, changes)
+        with ours.lock:
+            asks, handed, last = stream.asks, _handed(stream), ours.last
+            if last is not None and (last.asks, last.handed) == (asks, handed):
+                save = last  # the same transaction again, because it was rolled back
+            else:
+                save = Save(asks, handed, ours.changes(handed, stream.cursors))
+            changes = save.changes
+            if changes and (rejected := self._store.save(transaction, self._group_id, changes)):
+                ours.rejected += 1
+                raise fenced(
+                    rejected,
+                    "another member has acquired them, or the stored offset is not the one at which these "
+                    "messages begin, for instance because an earlier transaction was rolled back",
+                    _MANY_TIMES.format(ours.rejected) if ours.rejected >= _OFTEN else "",
+                )
+            if save is not last:
+                ours.saved(save)
+            ours.rejected = 0
 
-    def note_move(self, stream: StreamCore, partition: TopicPartition, offset: int) -> None:
-        """Record that the program has called ``seek`` or ``redeliver``, so that *stream* continues
-        *partition* at *offset*, which may be before messages that were handed out already."""
-        acquired = self._of(stream).acquired.get(partition)
-        if acquired is not None and acquired.begins is not None:
-            acquired.begins = min(acquired.begins, offset)
+    def seek(self, stream: StreamCore, partition: TopicPartition, offset: int) -> None:
+        """Continue *partition* at *offset*, because the program has called ``seek``.
+
+        If no offset is stored, *offset* is stored as the one at which reading begins. If messages from
+        *offset* on were handed out, and are not saved, the next transaction may contain their results, and
+        nothing is saved before :meth:`rewind`.
+        """
+        ours = self._of(stream)
+        with ours.lock:
+            stream.cursor(partition)  # which raises an error if the stream does not read the partition
+            if (acquired := ours.of.get(partition)) is not None and acquired.begins is None:
+                ours.replace({partition: Acquired(self.acquire({partition: offset})[partition])})
+            before = stream.seek(partition, offset)
+            if (acquired := ours.of.get(partition)) is not None:
+                acquired.seek(before if before is not None and before.read else None, offset)
+
+    def redeliver(self, stream: StreamCore) -> None:
+        """Go back to the message or batch in hand of *stream*."""
+        ours = self._of(stream)
+        with ours.lock:
+            before = _handed(stream)
+            stream.redeliver()
+            for each, position in _handed(stream).items():
+                if each in before and each in ours.of and position.offset < before[each].offset:
+                    ours.of[each].go_back(position.offset)
 
     def fetch(
         self, partitions: Collection[TopicPartition], timeout: float
@@ -121,64 +154,28 @@ class SavedPositions:
 
         Forget the positions of partitions that the stream does not read any more.
         """
-        cursors, ours = stream.cursors, self._of(stream)
-        stored = self.acquire(dict.fromkeys(sorted(cursors)))
-        stream.forget({each: at.generation for each, at in _handed(stream).items() if each not in cursors})
-        ours.last = None
-        for each, position in stored.items():
-            mine = ours.acquired[each] = _Acquired(position)
-            if position.offset is not None:
-                with suppress(PartitionNotAssignedError):
-                    stream.seek(each, position.offset)
-            if ours.acquired[each] is not mine:
-                # The partition was assigned again meanwhile, perhaps with another stored offset.
-                ours.acquired[each].outdated = True
+        ours = self._of(stream)
+        stored = self.acquire(dict.fromkeys(sorted(stream.cursors)))
+        with ours.lock:
+            ours.last = None
+            gone = _handed(stream).keys() - stored.keys()
+            for each, position in stored.items():
+                if (newer := ours.of.get(each)) is not None and newer.epoch > position.epoch:
+                    continue  # assigned again meanwhile, and read from its stored offset
+                mine = Acquired(position)
+                ours.replace({each: mine})
+                try:
+                    if position.offset is not None:
+                        stream.seek(each, position.offset)
+                except PartitionNotAssignedError:
+                    gone.add(each)
+                if (newer := ours.of[each]) is not mine:
+                    newer.outdated = _DURING_REWIND  # perhaps with another stored offset
+            handed = _handed(stream)
+            stream.forget({each: handed[each].generation for each in gone if each in handed})
 
-    def _of(self, stream: StreamCore) -> "_StreamPositions":
-        return self._streams.setdefault(stream, _StreamPositions())
-
-
-class _Acquired:
-    """A partition as its stream has acquired it in the offset store."""
-
-    __slots__ = ("begins", "epoch", "outdated")
-
-    def __init__(self, stored: StoredPosition, *, outdated: bool = False) -> None:
-        self.epoch = stored.epoch
-        self.begins = stored.offset
-        """The offset at which the messages of the next transaction begin. The store must have this offset
-        when that transaction saves a position."""
-        self.outdated = outdated
-        """True if the next transaction may contain results of messages that were handed out before the
-        partition was acquired."""
-
-
-class _Save(NamedTuple):
-    """A save of a stream: how often its loops had asked for messages, the positions that it had handed out,
-    and the changes in the store."""
-
-    asks: int
-    handed: Mapping[TopicPartition, Position]
-    changes: Mapping[TopicPartition, PositionChange]
-
-
-class _StreamPositions:
-    """The partitions that one stream has acquired, and its last save."""
-
-    def __init__(self) -> None:
-        self.acquired: dict[TopicPartition, _Acquired] = {}
-        self.last: _Save | None = None
-
-    def changes(self, handed: Mapping[TopicPartition, Position]) -> dict[TopicPartition, PositionChange]:
-        """Return the changes from the stored offsets to those in *handed*."""
-        changes: dict[TopicPartition, PositionChange] = {}
-        for each, position in handed.items():
-            acquired = self.acquired.get(each)
-            if acquired is None or acquired.begins is None:
-                raise _fenced([each], "this stream has not acquired the partition")
-            if acquired.begins not in (position.offset, position.after_message):
-                changes[each] = PositionChange(acquired.epoch, acquired.begins, position.offset)
-        return changes
+    def _of(self, stream: StreamCore) -> AcquiredPartitions:
+        return self._streams.setdefault(stream, AcquiredPartitions())
 
 
 def no_commits() -> ConfigurationError:
@@ -192,11 +189,3 @@ def no_commits() -> ConfigurationError:
 
 def _handed(stream: StreamCore) -> dict[TopicPartition, Position]:
     return {each: position for each, position in stream.handed(in_hand=True).items() if position.read}
-
-
-def _fenced(partitions: Collection[TopicPartition], why: str) -> OffsetStoreFencedError:
-    names = ", ".join(map(str, sorted(partitions)))
-    return OffsetStoreFencedError(
-        f"the positions of {names} were not saved, because {why}. Let this error roll the transaction back, "
-        "then call rewind() of the stream, which continues at the stored positions"
-    )

@@ -232,16 +232,16 @@ class ChunkReader:
             fetched.buffer = NO_BYTES
         self._in_hand.finish(None)
 
-    def seek(self, cursor: Cursor, offset: int) -> None:
-        """Continue the partition of *cursor* at *offset*, and drop its fetched batches. The lock must be
-        held."""
+    def seek(self, cursor: Cursor, offset: int) -> Position | None:
+        """Continue *cursor* at *offset*. Return the position so far, if any. The lock must be held."""
         self._restart(cursor, offset)
-        source = self._queue.source
-        if source is not None and source.cursor.partition == cursor.partition:
+        if (source := self._queue.source) is not None and source.cursor.partition == cursor.partition:
             self.stop()
+            if self.chunk is not None and self.chunk.handed:
+                self._positions.note(source.cursor, self.chunk.position)
             self.chunk = self._queue.source = None
         self._in_hand.leave_out(cursor.partition)
-        self._positions.seek(cursor, offset)
+        return self._positions.seek(cursor, offset)
 
     def pause(self, cursor: Cursor) -> None:
         """Hand out no messages of *cursor* until its partition is resumed, and keep its fetched batches. The

@@ -2,7 +2,8 @@
 program and other members do."""
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -14,17 +15,20 @@ import pytest
 from pyklient import (
     ConfigurationError,
     ConsumerConnector,
+    ConsumerRebalanceListener,
     ConsumerTimeout,
     KafkaStream,
+    KafkaTimeoutError,
     Message,
     OffsetStore,
     OffsetStoreFencedError,
+    StreamInUseError,
     TopicPartition,
 )
 from pyklient.consumer.fetch.consumed_positions import Positions
 from pyklient.consumer.fetch.fetch_position import Cursor
 from pyklient.consumer.owned_partitions import OwnedPartition
-from pyklient.offset_stores import SQLiteOffsetStore
+from pyklient.offset_stores import SQLiteOffsetStore, StoredPosition
 from tests.consumer.feed import Feed, wait_for
 from tests.run.seed import dice
 
@@ -225,6 +229,194 @@ def test_messages_of_a_partition_that_stays_in_a_rebalance_are_read_again(
         stream.rewind()
         results.save(stream, read_some(stream, 10))
     assert results.values() == NUMBERS
+
+
+def grow_and_wait(feed: Feed, results: Results, stream: KafkaStream, topic: str) -> None:
+    """Add a second partition to *topic*, and wait for the end of the rebalance that this causes."""
+    feed.grow(topic, 2)
+    wait_for(lambda: len(results.store.positions("g")) == 2, "the new partition")
+    wait_for(lambda: len(stream.lag()) == 2, "the end of the rebalance")
+
+
+@pytest.mark.parametrize("saved", [False, True], ids=["not saved", "saved, and rolled back"])
+def test_messages_that_another_member_has_stored_are_not_stored_again(
+    feed: Feed, results: Results, saved: bool
+) -> None:
+    topic = feed.topic(1, *NUMBERS)
+    with connect(feed, results.store, metadata_max_age_ms=200, heartbeat_interval_ms=100) as connector:
+        stream = connector.stream(topic)
+        read = read_some(stream, 5)
+        if saved:
+            results.save(stream, read, commit=False)
+        with connect(feed, results.store) as other:
+            theirs = other.assign({topic: [0]})
+            results.save(theirs, read_some(theirs, 5))
+        grow_and_wait(feed, results, stream, topic)
+        if saved:
+            read += read_some(stream, 2)
+        with pytest.raises(OffsetStoreFencedError, match="were assigned again before these messages"):
+            results.save(stream, read)
+        stream.rewind()
+        results.save(stream, read_some(stream, 5))
+    assert results.values() == NUMBERS
+
+
+def test_a_partition_that_stays_goes_on_without_rewind_if_all_its_messages_are_saved(
+    feed: Feed, results: Results
+) -> None:
+    topic = feed.topic(1, *NUMBERS)
+    with connect(feed, results.store, metadata_max_age_ms=200, heartbeat_interval_ms=100) as connector:
+        stream = connector.stream(topic)
+        results.save(stream, read_some(stream, 5))
+        grow_and_wait(feed, results, stream, topic)
+        results.save(stream, read_some(stream, 5))
+    assert results.values() == NUMBERS
+
+
+def test_a_transaction_that_was_rolled_back_is_noticed_when_its_partitions_have_not_moved(
+    feed: Feed, results: Results
+) -> None:
+    topic = feed.topic(2, *NUMBERS[:5])
+    with connect(feed, results.store) as connector:
+        stream = connector.stream(topic)
+        read = read_some(stream, 5)
+        results.save(stream, read, commit=False)
+        feed.send(topic, NUMBERS[5:], partition=1)
+        read += read_some(stream, 5)
+        with pytest.raises(OffsetStoreFencedError, match=f"positions of {topic}-0 were not saved"):
+            results.save(stream, read)
+        stream.rewind()
+        results.save(stream, read_some(stream, 10))
+    assert (results.values(0), results.values(1)) == (NUMBERS[:5], NUMBERS[5:])
+
+
+def test_seek_back_while_messages_are_not_saved_prevents_the_next_save(feed: Feed, results: Results) -> None:
+    zero = TopicPartition(feed.topic(1, *NUMBERS), 0)
+    with connect(feed, results.store) as connector:
+        stream = connector.stream(zero.topic)
+        for back in (0, 3):
+            read = read_some(stream, 5)
+            stream.seek(zero, back)
+            with pytest.raises(OffsetStoreFencedError, match=r"seek\(\) went back"):
+                results.save(stream, read)
+            stream.rewind()
+        stream.seek(zero, 8)
+        stream.seek(zero, 2)  # which goes back over no message
+        results.save(stream, read_some(stream, 3))
+        read = read_some(stream, 1)
+        stream.seek(zero, 7)  # which leaves messages out
+        results.save(stream, read + read_some(stream, 3))
+    assert results.values() == ["2", "3", "4", "5", "7", "8", "9"]
+
+
+def test_without_auto_offset_reset_seek_stores_the_offset_at_which_reading_begins(
+    feed: Feed, results: Results
+) -> None:
+    zero = TopicPartition(feed.topic(1, *NUMBERS), 0)
+    with connect(feed, results.store, auto_offset_reset="none") as connector:
+        stream = connector.stream(zero.topic)
+        stream.seek(zero, 3)
+        assert results.store.positions("g") == {zero: 3}
+        results.save(stream, read_some(stream, 2))
+    assert results.values() == ["3", "4"]
+    assert results.store.positions("g") == {zero: 5}
+
+
+def test_a_rebalance_listener_can_neither_save_nor_rewind(feed: Feed, results: Results) -> None:
+    topic, errors = feed.topic(1, *NUMBERS), []
+
+    class Listener(ConsumerRebalanceListener):
+        def on_partitions_revoked(self, partitions: Collection[TopicPartition]) -> None:
+            for call in (partial(stream.save_offsets, results.database), stream.rewind):
+                try:
+                    call()
+                except ConfigurationError as error:
+                    errors.append(str(error))
+
+    with connect(feed, results.store) as connector:
+        connector.set_rebalance_listener(Listener())
+        stream = connector.stream(topic)
+        read_some(stream, 5)
+    assert [each.partition(" cannot be called in a rebalance listener")[0] for each in errors[-2:]] == [
+        "save_offsets()",
+        "rewind()",
+    ]
+
+
+def test_another_thread_than_the_one_that_reads_the_stream_cannot_save(feed: Feed, results: Results) -> None:
+    with connect(feed, results.store) as connector:
+        stream = connector.stream(feed.topic(1, *NUMBERS))
+        messages = iter(stream)
+        next(messages)
+        with ThreadPoolExecutor(1) as pool:
+            for call in (partial(stream.save_offsets, results.database), stream.rewind):
+                with pytest.raises(StreamInUseError):
+                    pool.submit(call).result(30)
+
+
+def test_a_loop_that_waits_for_messages_inside_a_transaction_raises_an_error(
+    feed: Feed, results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pyklient.consumer.group.start_positions._LONGEST_BLOCK", 0.0)
+    topic, impatient = feed.topic(1, *NUMBERS), SQLiteOffsetStore(tmp_path / "results.db", timeout=0.05)
+    options = {"metadata_max_age_ms": 200, "heartbeat_interval_ms": 100}
+    with connect(feed, impatient, **options) as connector:
+        stream = connector.stream(topic)
+        for message in read_some(stream, 10):
+            results.database.execute("INSERT INTO results VALUES (0, ?)", [message.value.decode()])
+        feed.grow(topic, 2)
+        with pytest.raises(KafkaTimeoutError, match="end it before the loop asks for messages"):
+            next(iter(stream))
+        results.database.rollback()
+        stream.rewind()
+        results.save(stream, read_some(stream, 10))
+    assert results.values() == NUMBERS
+
+
+class BusyError(Exception):
+    """An error of a database that is not reachable for the moment."""
+
+    retriable = True
+
+
+class BusyStore:
+    """An offset store whose first call fails."""
+
+    def __init__(self, store: OffsetStore) -> None:
+        self._store = store
+        self.failed = False
+        self.save = store.save
+
+    def acquire(
+        self, group_id: str, starts: Mapping[TopicPartition, int | None]
+    ) -> Mapping[TopicPartition, StoredPosition]:
+        if not self.failed:
+            self.failed = True
+            raise BusyError("try again")
+        return self._store.acquire(group_id, starts)
+
+
+def test_an_error_of_a_store_that_says_it_is_retriable_is_tried_again(feed: Feed, results: Results) -> None:
+    store = BusyStore(results.store)
+    with connect(feed, store) as connector:
+        stream = connector.stream(feed.topic(1, *NUMBERS))
+        results.save(stream, read_some(stream, 10))
+    assert store.failed
+    assert results.values() == NUMBERS
+
+
+def test_programs_that_fence_each_other_again_and_again_are_told_why(feed: Feed, results: Results) -> None:
+    topic = feed.topic(1, *NUMBERS)
+    with connect(feed, results.store) as connector, connect(feed, results.store) as other:
+        stream, theirs = (each.assign({topic: [0]}) for each in (connector, other))
+        for number in range(1, 4):
+            theirs.rewind()
+            with pytest.raises(OffsetStoreFencedError) as caught:
+                results.save(stream, read_some(stream, 1))
+            assert (f"save number {number} in a row" in str(caught.value)) is (number == 3)
+            stream.rewind()
+        results.save(stream, read_some(stream, 1))
+    assert results.values() == ["0"]
 
 
 def test_the_offset_at_which_reading_begins_is_stored_before_the_first_message(

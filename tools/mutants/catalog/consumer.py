@@ -30,19 +30,118 @@ MUTANTS: Final = (
     Mutant(
         "consumer: a transaction that is repeated saves no positions",
         "pyklient/consumer/offsets/saved_positions.py",
-        "if ours.last is not None and (ours.last.asks, ours.last.handed) == (asks, handed):",
-        "if False and ours.last is not None:",
+        "if last is not None and (last.asks, last.handed) == (asks, handed):",
+        "if False and last is not None:",
         (
             "tests/consumer/offsets/test_saved_positions.py::test_a_transaction_that_was_rolled_back_may_be_repeated_or_read_again",
         ),
     ),
     Mutant(
         "consumer: messages that were read before a rebalance are saved after it",
-        "pyklient/consumer/offsets/saved_positions.py",
-        "_Acquired(position, outdated=outdated)",
-        "_Acquired(position)",
+        "pyklient/consumer/offsets/acquired_partitions.py",
+        "if each in handed and not _goes_on(",
+        "if False and not _goes_on(",
         (
             "tests/consumer/offsets/test_saved_positions.py::test_messages_of_a_partition_that_stays_in_a_rebalance_are_read_again",
+        ),
+    ),
+    Mutant(
+        "consumer: a partition that comes back at the position of messages not saved counts as saved",
+        "pyklient/consumer/offsets/acquired_partitions.py",
+        "and old.all_saved(handed)\n",
+        "",
+        (
+            "tests/consumer/offsets/test_saved_positions.py::test_messages_that_another_member_has_stored_are_not_stored_again",
+        ),
+    ),
+    Mutant(
+        "consumer: a save counts as committed although another member may have stored its messages",
+        "pyklient/consumer/offsets/acquired_partitions.py",
+        "alone = stored[each].epoch == old.epoch + 1",
+        "alone = True",
+        (
+            "tests/consumer/offsets/test_saved_positions.py::test_messages_that_another_member_has_stored_are_not_stored_again",
+        ),
+    ),
+    Mutant(
+        "consumer: a save that was rolled back is noticed only when its partitions move",
+        "pyklient/consumer/offsets/acquired_partitions.py",
+        "if unconfirmed and not changes.keys() & unconfirmed:",
+        "if False:",
+        (
+            "tests/consumer/offsets/test_saved_positions.py::test_a_transaction_that_was_rolled_back_is_noticed_when_its_partitions_have_not_moved",
+        ),
+    ),
+    Mutant(
+        "consumer: the last save is checked at a partition that has gone to another member",
+        "pyklient/consumer/offsets/acquired_partitions.py",
+        "key=lambda one: (one not in reads, one)",
+        "key=lambda one: (one in reads, one)",
+        (
+            "tests/consumer/offsets/test_acquired_partitions.py::test_the_next_save_checks_one_offset_of_a_save_that_no_change_confirms",
+        ),
+    ),
+    Mutant(
+        "consumer: a save after seek stores messages that come again",
+        "pyklient/consumer/offsets/acquired_partitions.py",
+        "self.outdated = _AFTER_SEEK",
+        "pass",
+        (
+            "tests/consumer/offsets/test_saved_positions.py::test_seek_back_while_messages_are_not_saved_prevents_the_next_save",
+        ),
+    ),
+    Mutant(
+        "consumer: a position before the stored offset is saved",
+        "pyklient/consumer/offsets/acquired_partitions.py",
+        "if position.offset < acquired.begins:",
+        "if False:",
+        (
+            "tests/consumer/offsets/test_acquired_partitions.py::test_no_position_is_saved_that_is_before_the_stored_offset",
+        ),
+    ),
+    Mutant(
+        "consumer: a save confirms the epoch of a partition that was acquired again meanwhile",
+        "pyklient/consumer/offsets/acquired_partitions.py",
+        "if acquired.epoch != change.epoch:",
+        "if False:",
+        (
+            "tests/consumer/offsets/test_acquired_partitions.py::test_nothing_is_recorded_of_a_save_whose_partition_was_acquired_again_meanwhile",
+        ),
+    ),
+    Mutant(
+        "consumer: a rebalance listener saves positions of messages in hand",
+        "pyklient/consumer/stream_control.py",
+        "if self._ownership.changes_here():",
+        "if False:",
+        (
+            "tests/consumer/offsets/test_saved_positions.py::test_a_rebalance_listener_can_neither_save_nor_rewind",
+        ),
+    ),
+    Mutant(
+        "consumer: a loop waits for ever inside a transaction that blocks the offset store",
+        "pyklient/consumer/group/start_positions.py",
+        "            stream.queue.interrupt(error)",
+        "            pass",
+        (
+            "tests/consumer/offsets/test_saved_positions.py::test_a_loop_that_waits_for_messages_inside_a_transaction_raises_an_error",
+        ),
+    ),
+    Mutant(
+        "consumer: an error of an offset store that says it is retriable ends the connector",
+        "pyklient/consumer/offsets/saved_positions.py",
+        'if isinstance(error, KafkaError) or not getattr(error, "retriable", False):',
+        "if True:",
+        (
+            "tests/consumer/offsets/test_saved_positions.py::test_an_error_of_a_store_that_says_it_is_retriable_is_tried_again",
+        ),
+    ),
+    Mutant(
+        "offset_stores: PostgreSQL's pipeline mode rejects every change",
+        "pyklient/offset_stores/postgres.py",
+        "(offset, group_id, *each, epoch, replaced)).fetchone() is None",
+        "(offset, group_id, *each, epoch, replaced)).rowcount != 1",
+        (
+            "tests/offset_stores/test_offset_stores.py::test_a_transaction_in_pipeline_mode_saves_positions_too",
         ),
     ),
     Mutant(
@@ -212,8 +311,8 @@ MUTANTS: Final = (
     Mutant(
         "consumer: what is left of a chunk is handed out after a seek",
         "pyklient/consumer/stream/chunk_reader.py",
-        "            self.stop()\n            self.chunk",
-        "            self.chunk",
+        "            self.stop()\n            if self.chunk is not None and self.chunk.handed:",
+        "            if self.chunk is not None and self.chunk.handed:",
         ("tests/consumer/test_stream_control.py::test_a_loop_goes_on_where_its_own_handler_seeks",),
     ),
     Mutant(
