@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import LiteralString
 
 import psycopg
 
@@ -23,7 +24,8 @@ __all__ = ["create_results", "kill_programs", "send", "start", "stored"]
 
 _PARTITIONS, _PROGRAMS = 4, 3
 _PAST_THE_SESSION = 1.5
-_END_TIMEOUT = 240.0
+_STALLED = 120.0
+"""The number of seconds without a new message after which the programs count as stalled."""
 
 
 def kill_programs(
@@ -48,7 +50,7 @@ def kill_programs(
     with ExitStack() as stack:
         programs = [_start_until_the_end(job, stack) for job in jobs]
         for moment in range(1, moments + 1):
-            _wait_for_progress(database)
+            _wait_for(database, messages * moment // (moments + 1))
             time.sleep(rng.uniform(0, 0.4))
             chosen = rng.randrange(_PROGRAMS)
             if programs[chosen].poll() is not None:
@@ -64,12 +66,10 @@ def kill_programs(
                 programs[chosen] = _start_until_the_end(jobs[chosen], stack)
             else:
                 _join_and_leave(jobs[chosen])
-            say(f"moment {moment}: {happened}, {len(stored(database))} stored")
-        deadline = time.monotonic() + _END_TIMEOUT
-        while len(stored(database)) < messages and time.monotonic() < deadline:
-            time.sleep(0.1)
+            say(f"moment {moment}: {happened}, {_count(database)} stored")
+        _wait_for(database, messages)
     rejected = log.read_text().count("OffsetStoreFencedError") if log.exists() else 0
-    say(f"{len(stored(database))} of {messages} messages stored, {rejected} transactions were fenced")
+    say(f"{_count(database)} of {messages} messages stored, {rejected} transactions were fenced")
     return _problems(stored(database), messages)
 
 
@@ -99,9 +99,17 @@ def create_results(database: str) -> None:
             session.execute(text)
 
 
-def stored(database: str) -> list[tuple[int, int]]:
+def stored(database: str) -> list[tuple[int, ...]]:
     """Return the partition and the offset of each message in *database*."""
-    text = 'SELECT partition, "offset" FROM results'
+    return _query(database, 'SELECT partition, "offset" FROM results')
+
+
+def _count(database: str) -> int:
+    [(count,)] = _query(database, "SELECT count(*) FROM results")
+    return int(count)
+
+
+def _query(database: str, text: LiteralString) -> list[tuple[int, ...]]:
     if database.endswith(".db"):
         with closing(sqlite3.connect(database, timeout=30)) as connection:
             return list(connection.execute(text))
@@ -117,14 +125,19 @@ def _join_and_leave(job: Job) -> None:
         connector.stream(job.topic)
 
 
-def _wait_for_progress(database: str) -> None:
-    before, deadline = len(stored(database)), time.monotonic() + _END_TIMEOUT
-    while len(stored(database)) == before and time.monotonic() < deadline:
-        time.sleep(0.02)
+def _wait_for(database: str, count: int) -> None:
+    """Wait until *database* contains *count* messages, or until none are added any more."""
+    found = _count(database)
+    deadline = time.monotonic() + _STALLED
+    while found < count and time.monotonic() < deadline:
+        time.sleep(0.05)
+        before, found = found, _count(database)
+        if found > before:
+            deadline = time.monotonic() + _STALLED
 
 
-def _problems(found: list[tuple[int, int]], messages: int) -> list[str]:
-    sent = {(number % _PARTITIONS, number // _PARTITIONS) for number in range(messages)}
+def _problems(found: list[tuple[int, ...]], messages: int) -> list[str]:
+    sent: set[tuple[int, ...]] = {(number % _PARTITIONS, number // _PARTITIONS) for number in range(messages)}
     twice = sorted(each for each, count in Counter(found).items() if count > 1)
     lost = sorted(sent.difference(found))
     problems = []

@@ -20,10 +20,12 @@ from pyklient.offset_stores import OffsetStore, PostgresOffsetStore, SQLiteOffse
 
 __all__ = ["OPTIONS", "Job", "offset_store"]
 
-_MOST = 20
+_MOST = 100
 _LOCKED = 60.0
 """The longest wait for a lock of SQLite, in which other programs overtake the one that waits."""
 _IN_TRANSACTION = 0.02
+"""The number of seconds that a transaction takes at least. In PostgreSQL, where transactions of several
+programs run at the same time, it is three times as long."""
 OPTIONS: dict[str, Any] = {
     "auto_offset_reset": "earliest",
     "session_timeout_ms": 700,
@@ -62,6 +64,7 @@ class Database:
         self.connection: Any = self._postgres or self._sqlite
         self.store = offset_store(address)
         self._mark = "%s" if self._postgres else "?"
+        self.in_transaction = _IN_TRANSACTION * (3 if self._postgres else 1)
 
     def transaction(self) -> AbstractContextManager[Any]:
         """Begin a transaction that an exception rolls back."""
@@ -98,7 +101,7 @@ def main() -> None:
             try:
                 with database.transaction():
                     database.insert(rows)
-                    time.sleep(_IN_TRANSACTION)
+                    time.sleep(database.in_transaction)
                     if job.hold and Path(job.hold).exists():
                         log.write("holds\n")
                         while Path(job.hold).exists():

@@ -61,7 +61,9 @@ class Positions:
             self._unfinished.discard(cursor.partition)
 
     def at(self, cursor: Cursor, offset: int, *, read: bool = True) -> Position:
-        """Return *offset* as a position of *cursor*."""
+        """Return *offset* as a position of *cursor*, which is at most the end of a bounded read."""
+        if cursor.end is not None:
+            offset = min(offset, cursor.end)  # its last batch may contain records after the end
         generation = cursor.owned.generation
         chosen = self._chosen.get(cursor.partition) == generation
         leader_epoch = self.leader_epochs.before(cursor.partition, offset)

@@ -19,8 +19,8 @@ from pyklient.topic_partition import TopicPartition
 __all__ = ["Acquired", "AcquiredPartitions", "Save", "fenced"]
 
 _AFTER_REBALANCE: Final = (
-    "they were assigned again before these messages were saved, or before it was certain that the last "
-    "transaction had been committed"
+    "the partitions were assigned again before these messages were saved, or before it was certain that the "
+    "last transaction had been committed"
 )
 _AFTER_SEEK: Final = "seek() went back before the messages that were read had been saved"
 
@@ -78,10 +78,11 @@ class Acquired:
 
     def seek(self, before: Position | None, offset: int) -> None:
         """Record that reading continues at *offset*. The position was *before*; None if there was none."""
-        if before is None or self.all_saved(before):
+        back = before is not None and offset < before.offset
+        if before is None or (self.all_saved(before) and (self.certain or not back)):
             self.go_back(offset)
             self.done = offset
-        elif offset < before.offset:
+        elif back:
             self.outdated = _AFTER_SEEK
 
     def go_back(self, offset: int) -> None:
@@ -144,7 +145,7 @@ class AcquiredPartitions:
         for each, position in handed.items():
             acquired = of.get(each)
             if acquired is None or acquired.begins is None:
-                raise fenced([each], "this stream has not acquired them")
+                raise fenced([each], "this stream has not acquired the partition")
             if acquired.outdated is not None:
                 raise fenced([each], acquired.outdated)
             if position.offset < acquired.begins:
@@ -179,7 +180,7 @@ def fenced(partitions: Collection[TopicPartition], why: str, hint: str = "") -> 
     names = ", ".join(map(str, sorted(partitions)))
     return OffsetStoreFencedError(
         f"the positions of {names} were not saved, because {why}. Let this error roll the transaction back, "
-        f"then call rewind() of the stream, which continues at the stored positions{hint}"
+        f"then call rewind() of the stream, or read() again, to continue at the stored positions{hint}"
     )
 
 

@@ -27,7 +27,7 @@ _MANY_TIMES: Final = (
     ". This is save number {} in a row that was rejected. If two programs read the same partitions with "
     "assign(), each fences the other one: give them different partitions, or a group_id each"
 )
-_DURING_REWIND: Final = "they were assigned again during rewind()"
+_DURING_REWIND: Final = "the partitions were assigned again during rewind()"
 
 
 class SavedPositions:
@@ -85,8 +85,8 @@ class SavedPositions:
                 ours.rejected += 1
                 raise fenced(
                     rejected,
-                    "another member has acquired them, or the stored offset is not the one at which these "
-                    "messages begin, for instance because an earlier transaction was rolled back",
+                    "another member has acquired the partitions, or the stored offset is not the one at "
+                    "which these messages begin, for instance because an earlier transaction was rolled back",
                     _MANY_TIMES.format(ours.rejected) if ours.rejected >= _OFTEN else "",
                 )
             if save is not last:
@@ -115,6 +115,7 @@ class SavedPositions:
         with ours.lock:
             before = _handed(stream)
             stream.redeliver()
+            ours.last = None  # the next save belongs to another transaction
             for each, position in _handed(stream).items():
                 if each in before and each in ours.of and position.offset < before[each].offset:
                     ours.of[each].go_back(position.offset)

@@ -64,7 +64,9 @@ def test_a_save_that_may_have_been_rolled_back_makes_its_partition_outdated(stor
     ours.begin({ZERO: stored}, handed)
     assert not first.confirmed
     for _ in range(2):
-        with pytest.raises(OffsetStoreFencedError, match="t-0 were not saved, because they were assigned"):
+        with pytest.raises(
+            OffsetStoreFencedError, match="t-0 were not saved, because the partitions were assigned"
+        ):
             ours.changes(handed, [ZERO])
         ours.begin({ZERO: stored._replace(epoch=stored.epoch + 1)}, handed)  # a rebalance does not mend it
 
@@ -83,6 +85,14 @@ def test_no_position_is_saved_that_is_before_the_stored_offset() -> None:
     ours.begin({ZERO: StoredPosition(9, 2)}, {})
     with pytest.raises(OffsetStoreFencedError, match=r"are before the stored positions.* call reset\(\)"):
         ours.changes({ZERO: Position(5, 1)}, [ZERO])
+
+
+def test_seek_back_over_a_save_that_may_have_been_rolled_back_prevents_the_next_save() -> None:
+    ours = acquired(ZERO, ONE)
+    save(ours, {ZERO: 5}, ZERO, ONE)
+    ours.of[ZERO].seek(Position(5, 1), 0)
+    with pytest.raises(OffsetStoreFencedError, match=r"seek\(\) went back"):
+        ours.changes({ZERO: Position(0, 1), ONE: Position(3, 1)}, [ZERO, ONE])
 
 
 def test_records_that_are_no_messages_need_no_save() -> None:

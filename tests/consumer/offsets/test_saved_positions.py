@@ -323,7 +323,8 @@ def test_without_auto_offset_reset_seek_stores_the_offset_at_which_reading_begin
 
 
 def test_a_rebalance_listener_can_neither_save_nor_rewind(feed: Feed, results: Results) -> None:
-    topic, errors = feed.topic(1, *NUMBERS), []
+    topic = feed.topic(1, *NUMBERS)
+    errors: list[str] = []
 
     class Listener(ConsumerRebalanceListener):
         def on_partitions_revoked(self, partitions: Collection[TopicPartition]) -> None:

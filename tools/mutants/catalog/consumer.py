@@ -145,6 +145,42 @@ MUTANTS: Final = (
         ),
     ),
     Mutant(
+        "consumer: seek may go back over a save that was rolled back",
+        "pyklient/consumer/offsets/acquired_partitions.py",
+        "(self.certain or not back)",
+        "True",
+        (
+            "tests/consumer/offsets/test_acquired_partitions.py::test_seek_back_over_a_save_that_may_have_been_rolled_back_prevents_the_next_save",
+        ),
+    ),
+    Mutant(
+        "consumer: a read that ends within a batch saves the end of the batch",
+        "pyklient/consumer/fetch/consumed_positions.py",
+        "offset = min(offset, cursor.end)",
+        "offset += 0",
+        (
+            "tests/consumer/offsets/test_saved_reads.py::test_each_form_of_read_begins_where_the_last_transaction_ended",
+        ),
+    ),
+    Mutant(
+        "consumer: a read with an offset store begins at its start and not at the stored position",
+        "pyklient/consumer/bounded_read.py",
+        "self.bounds[each] = offset, last",
+        "pass",
+        (
+            "tests/consumer/offsets/test_saved_reads.py::test_each_form_of_read_begins_where_the_last_transaction_ended",
+        ),
+    ),
+    Mutant(
+        "consumer: a read does not notice that the log ends before the stored position",
+        "pyklient/consumer/bounded_read.py",
+        "if offset > last and end.point(each) is None:",
+        "if False:",
+        (
+            "tests/consumer/offsets/test_saved_reads.py::test_a_stored_position_that_the_log_does_not_have_is_an_error",
+        ),
+    ),
+    Mutant(
         "consumer: a position that is committed is forgotten when the partition stays in a rebalance",
         "pyklient/consumer/offsets/uncommitted_positions.py",
         "if self._is_committed(partition, handed) and not goes_on:",
