@@ -170,7 +170,7 @@ class BrokerConnection:
         return connection
 
     def _is_usable(self, connection: Connection) -> bool:
-        if not connection.alive or connection.expired or connection.endpoint != self.endpoint:
+        if connection.expired or connection.endpoint != self.endpoint:
             return False
         config = self._config
         if not config.is_0_7:

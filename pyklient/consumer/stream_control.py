@@ -138,7 +138,7 @@ class StreamControl:
     def paused(self, stream: StreamCore) -> list[TopicPartition]:
         """Return the partitions of *stream* that are paused."""
         self._check_open(stream)
-        return sorted(each for each, cursor in stream.cursors.items() if cursor.paused)
+        return sorted(each for each, cursor in stream.cursors.items() if cursor.owned.paused)
 
     def position(self, stream: StreamCore, partition: TopicPartition, timeout: float | None) -> int:
         """Return the position of *partition*, as ``KafkaStream.position`` describes it."""

@@ -260,7 +260,7 @@ class FetchQueue:
         if left <= 0:
             cursors = list(self.cursors.values())
             # Not a generator: Python ignores a Ctrl-C that arrives while it discards one.
-            read = [cursor for cursor in cursors if not cursor.paused]
+            read = [cursor for cursor in cursors if not cursor.owned.paused]
             every_paused = bool(cursors) and not read
             hint = ": all partitions that the stream reads are paused" if every_paused else ""
             raise ConsumerTimeout(f"no message arrived for {self._name} within {timeout:.3g} s{hint}")
@@ -271,7 +271,7 @@ class FetchQueue:
     def _add(self, items: Sequence[Item]) -> None:
         """Add *items*, which belong to one cursor, at the end. The lock must be held."""
         cursor = items[0].cursor
-        if cursor.paused:
+        if cursor.owned.paused:
             self._set_aside.setdefault(cursor.partition, []).extend(items)
         else:
             self.items.extend(items)

@@ -136,7 +136,7 @@ class ChunkReader:
         meanwhile."""
         before = fetched.copy()
         chunk = form.chunk(fetched)
-        used = chunk.nbytes if chunk.nbytes or chunk.remaining else fetched.size
+        used = chunk.nbytes if (has_messages := chunk.remaining > 0) or chunk.nbytes else fetched.size
         with self._lock:
             if fetched is not self._queue.source:
                 return  # another thread has paused the partition, or continues it at another offset
@@ -144,7 +144,7 @@ class ChunkReader:
             if fetched.cursor.active:
                 epochs = self._positions.leader_epochs
                 epochs.note(fetched.cursor.partition, before.start, chunk.next_offset, fetched.leader_epoch)
-                if chunk.remaining:
+                if has_messages:
                     self._in_hand.note_fetched(fetched, before)
                 self.chunk, self._stopped = chunk, False
                 self._counts.begin(used)
@@ -152,7 +152,7 @@ class ChunkReader:
             fetched.start = chunk.next_offset
             if not fetched.size:
                 fetched.buffer = NO_BYTES  # "at" stays: a fetcher may be copying the buffer this very moment
-            if self.chunk is chunk and not chunk.remaining:
+            if self.chunk is chunk and not has_messages:
                 self._leave_chunk()
 
     def gather(self, chunk: AnyChunk | None, max_records: int) -> list[Message]:

@@ -119,7 +119,9 @@ class AgreedVersions:
         """True once the broker has named the versions that it supports."""
         return bool(self._theirs)
 
-    def of(self, request_class: type[ApiMessage], max_version: int | None, min_version: int = 0) -> int:
+    def of(
+        self, request_class: type[ApiMessage], max_version: int | None = None, min_version: int = 0
+    ) -> int:
         """Return the newest version of a request, from *min_version* to *max_version*, that the broker and
         this client support. Raises UnsupportedVersionError if there is no such version."""
         agreed = self._agreed.get((request_class, max_version))

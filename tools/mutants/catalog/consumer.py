@@ -307,8 +307,8 @@ MUTANTS: Final = (
     Mutant(
         "consumer: a fetch makes no room for those of other brokers",
         "pyklient/consumer/fetch/fetch_budget.py",
-        "left = self._total - others - sum(",
-        "left = self._total - sum(",
+        "                left -= each.size",
+        "                pass",
         (
             "tests/consumer/fetch/test_fetch_budget.py::test_a_response_leaves_room_for_what_the_other_fetchers_have_asked_for",
         ),
@@ -363,8 +363,8 @@ MUTANTS: Final = (
     Mutant(
         "consumer: a paused partition is fetched",
         "pyklient/consumer/fetch/fetcher.py",
-        "fetched = [state for state in self._states.values() if not state.cursor.paused]",
-        "fetched = list(self._states.values())",
+        "[state.cursor for state in states if not state.cursor.owned.paused]",
+        "[state.cursor for state in states]",
         (
             "tests/consumer/test_stream_control.py::test_a_paused_partition_keeps_what_was_fetched_and_is_not_fetched_more",
         ),
@@ -501,8 +501,8 @@ MUTANTS: Final = (
     Mutant(
         "consumer: a second thread may read a stream",
         "pyklient/consumer/stream/active_loop.py",
-        "self._check_not_read(other is not hold or not hold.moves)",
-        "self._check_not_read(other is hold and not hold.moves)",
+        "self._check_not_read(me, other is not hold or not hold.moves)",
+        "self._check_not_read(me, other is hold and not hold.moves)",
         ("tests/consumer/stream/test_active_loop.py::test_a_second_thread_is_refused_and_changes_nothing",),
     ),
     Mutant(

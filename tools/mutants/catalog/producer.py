@@ -254,8 +254,8 @@ MUTANTS: Final = (
     Mutant(
         "producer: outcomes are told as they come",
         "pyklient/producer/deliver/partition_queue.py",
-        "                stop = bisect_left(outcomes, first.order, 0, stop, key=_outcome_order)",
-        "                pass",
+        "                    stop = bisect_left(outcomes, batch.order, 0, stop, key=_outcome_order)",
+        "                    pass",
         (
             "tests/producer/deliver/test_produce_responses.py::test_callbacks_of_a_partition_keep_the_order_of_the_records_when_some_go_again",
         ),
