@@ -23,6 +23,7 @@ def feed(_broker: Broker) -> Iterator[Feed]:
 
 @pytest.fixture(autouse=True)
 def _no_thread_left() -> Iterator[None]:
+    before = set(threading.enumerate())
     yield
     kinds = (
         "fetcher",
@@ -37,7 +38,8 @@ def _no_thread_left() -> Iterator[None]:
         "worker",
     )
     names = tuple(f"pyklient-{kind}" for kind in kinds)
-    wait_for(
-        lambda: not [each.name for each in threading.enumerate() if each.name.startswith(names)],
-        f"the end of {[each.name for each in threading.enumerate()]}",
-    )
+
+    def left() -> list[str]:
+        return [each.name for each in set(threading.enumerate()) - before if each.name.startswith(names)]
+
+    wait_for(lambda: not left(), f"the end of {left()}")

@@ -1,6 +1,7 @@
 """Writes to topics of a reference broker and reads the committed offsets of groups, without a producer."""
 
 import itertools
+import threading
 import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
@@ -25,7 +26,7 @@ from pyklient.protocol.records import NewRecord, iter_batches
 from pyklient.protocol.records.layout import LEADER_EPOCH_AT
 from pyklient.topic_partition import TopicPartition
 
-__all__ = ["Feed", "wait_for"]
+__all__ = ["Feed", "own_threads", "wait_for"]
 
 _PATIENCE = 30.0
 _numbers = itertools.count(1)
@@ -37,6 +38,12 @@ def wait_for(condition: Callable[[], Any], what: str) -> None:
     while not condition():
         assert time.monotonic() < deadline, f"never came: {what}"
         time.sleep(0.01)
+
+
+def own_threads() -> set[threading.Thread]:
+    """Return the threads of pyklient's clients that run in this process."""
+    running = threading.enumerate()
+    return {each for each in running if each.name.startswith("pyklient") and "broker" not in each.name}
 
 
 class Feed:

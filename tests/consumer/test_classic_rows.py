@@ -29,7 +29,7 @@ def test_row_13_a_timeout_without_a_message_is_raised_each_time_and_the_stream_g
             began = time.monotonic()
             with pytest.raises(ConsumerTimeout):
                 next(iter(stream))
-            assert 0.2 <= time.monotonic() - began < 2.0
+            assert 0.2 <= time.monotonic() - began < 20
         feed.send(topic, ["a"])
         wait_for(lambda: any(batch for batch in islice(stream.batches(timeout=0.2), 1)), "the message")
 

@@ -24,7 +24,7 @@ from pyklient.errors import (
 from pyklient.protocol.messages import FetchRequest, FetchResponse
 from pyklient.serialization import decode_json, decode_text
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
-from tests.consumer.feed import Feed, wait_for
+from tests.consumer.feed import Feed, own_threads, wait_for
 from tests.consumer.stream.bench import until_raised, values
 from tests.servers.recording_proxy import RecordingProxy
 
@@ -64,7 +64,7 @@ def test_more_streams_than_partitions_leave_some_waiting(feed: Feed) -> None:
 def test_where_a_thread_cannot_be_started_that_is_raised_and_all_is_closed(
     feed: Feed, monkeypatch: pytest.MonkeyPatch, grouped: bool, allowed: int
 ) -> None:
-    topic, group, before = feed.topic(1, "a"), feed.name() if grouped else None, set(threading.enumerate())
+    topic, group, before = feed.topic(1, "a"), feed.name() if grouped else None, own_threads()
     start, left = threading.Thread.start, [None] * allowed
 
     def limited(thread: threading.Thread) -> None:
@@ -77,7 +77,7 @@ def test_where_a_thread_cannot_be_started_that_is_raised_and_all_is_closed(
     monkeypatch.setattr(threading.Thread, "start", limited)
     with pytest.raises(RuntimeError, match="can't start new thread"), connect(feed, group) as connector:
         next(iter(connector.stream(topic)))
-    wait_for(lambda: not set(threading.enumerate()) - before, "the end of all threads")
+    wait_for(lambda: not own_threads() - before, "the end of all threads")
 
 
 def test_streams_by_the_thousand_are_dealt_at_a_price_that_rises_with_their_number(feed: Feed) -> None:
@@ -239,7 +239,7 @@ def test_automatic_commits_follow_the_loop_and_leave_out_what_is_in_hand(feed: F
 
 
 def _until(condition: Any) -> None:
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -400,11 +400,11 @@ def test_an_unreachable_cluster_is_an_error_within_the_time_allowed(group: str |
     with nobody_listens() as address:
         began = time.monotonic()
         with (
-            ConsumerConnector(address, group_id=group, default_api_timeout_ms=300) as connector,
+            ConsumerConnector(address, group_id=group, default_api_timeout_ms=1000) as connector,
             pytest.raises(KafkaTimeoutError, match=f"refused by {address}"),
         ):
             connector.stream("t")
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 20
 
 
 def test_a_topic_larger_than_one_fetch_comes_whole_and_in_order(feed: Feed) -> None:

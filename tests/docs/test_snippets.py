@@ -5,6 +5,7 @@ A reader's ``localhost:9092`` and ``"localhost", 9092`` are the broker's address
 Blocks ``console`` and ``text`` are only shown.
 """
 
+import logging
 import os
 import re
 import subprocess
@@ -27,6 +28,23 @@ _KNOWN = {"python", "shell", "console", "text", "json", "mermaid", "properties"}
 def broker() -> Iterator[Broker]:
     with Broker() as broker:
         yield broker
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_before() -> Iterator[None]:
+    """Take back what the snippets change in the loggers, which all tests of the process share."""
+    loggers = [logging.getLogger(), *map(logging.getLogger, ("pyklient", *_ours()))]
+    before = [(logger, logger.level, logger.handlers[:]) for logger in loggers]
+    yield
+    for logger in map(logging.getLogger, _ours()):
+        logger.setLevel(logging.NOTSET)
+    for logger, level, handlers in before:
+        logger.setLevel(level)
+        logger.handlers[:] = handlers
+
+
+def _ours() -> list[str]:
+    return [name for name in logging.Logger.manager.loggerDict if name.startswith("pyklient")]
 
 
 def _needs_spark(document: Path, block: Block) -> bool:

@@ -12,13 +12,13 @@ from pyklient.net.connection.version_probe import OldBrokers
 from tests.net.scripted import RawServer, ScriptedBroker, config_for
 
 
-def opened(broker: ScriptedBroker | RawServer, timeout: float = 2.0, **options: Any) -> Connection:
+def opened(broker: ScriptedBroker | RawServer, timeout: float = 20.0, **options: Any) -> Connection:
     endpoint = Endpoint(broker.node_id, broker.host, broker.port)
     config, traffic = config_for(broker, **options), Traffic(endpoint.node_id)
     return open_connection(config, None, OldBrokers(), endpoint, timeout, lambda: None, traffic)
 
 
-def failure_of(future: "Future[Any]", timeout: float = 2.0) -> KafkaError:
+def failure_of(future: "Future[Any]", timeout: float = 20.0) -> KafkaError:
     error = future.exception(timeout)
     assert isinstance(error, KafkaError)
     return error

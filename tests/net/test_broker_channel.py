@@ -127,10 +127,10 @@ def test_close_is_final_and_ends_a_call_that_waits(scripted: ScriptedBroker) -> 
     threads = [threading.Thread(target=call) for _ in range(2)]
     for thread in threads:
         thread.start()
-    assert arrived.wait(5)
+    assert arrived.wait(20)
     channel.close()
     for thread in threads:
-        thread.join(5)
+        thread.join(20)
     assert len(caught) == 2
     with pytest.raises(ClosedError):
         channel.play(heartbeat())

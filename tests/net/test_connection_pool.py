@@ -20,6 +20,7 @@ from pyklient.net.connection_pool import Pool, Purpose
 from pyklient.protocol.messages import HeartbeatRequest, HeartbeatResponse
 from tests.net.connections import opened
 from tests.net.scripted import RawServer, ScriptedBroker, config_for
+from tests.servers.process import wait_until
 
 
 def endpoint_of(broker: RawServer) -> Endpoint:
@@ -58,9 +59,9 @@ def nobody() -> Iterator[Endpoint]:
 
 def test_a_purpose_has_one_connection_and_purposes_do_not_share(broker: ScriptedBroker, pool: Pool) -> None:
     endpoint = endpoint_of(broker)
-    first = pool.get(endpoint, Purpose.FETCH, 2)
-    assert pool.get(endpoint, Purpose.FETCH, 2) is first
-    assert pool.get(endpoint, Purpose.GROUP, 2) is not first
+    first = pool.get(endpoint, Purpose.FETCH, 20)
+    assert pool.get(endpoint, Purpose.FETCH, 20) is first
+    assert pool.get(endpoint, Purpose.GROUP, 20) is not first
     assert broker.accepted == 2
 
 
@@ -69,40 +70,38 @@ def test_threads_that_want_the_same_connection_open_one(broker: ScriptedBroker, 
     start = threading.Barrier(8)
 
     def get() -> None:
-        start.wait(2)
-        got.append(pool.get(endpoint_of(broker), Purpose.OTHER, 2))
+        start.wait(20)
+        got.append(pool.get(endpoint_of(broker), Purpose.OTHER, 20))
 
     threads = [threading.Thread(target=get) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(3)
+        thread.join(20)
     assert len(got) == 8
     assert len(set(map(id, got))) == 1
     assert broker.accepted == 1
 
 
 def test_a_connection_that_has_ended_is_replaced(broker: ScriptedBroker, pool: Pool) -> None:
-    first = pool.get(endpoint_of(broker), Purpose.OTHER, 2)
-    first.send(HeartbeatRequest()).result(2)
+    first = pool.get(endpoint_of(broker), Purpose.OTHER, 20)
+    first.send(HeartbeatRequest()).result(20)
     broker.drop_connections()
     with pytest.raises(BrokerConnectionError):
-        first.ask(HeartbeatRequest(), 2)
-    second = pool.get(endpoint_of(broker), Purpose.OTHER, 2)
-    second.ask(HeartbeatRequest(), 2)
+        first.ask(HeartbeatRequest(), 20)
+    second = pool.get(endpoint_of(broker), Purpose.OTHER, 20)
+    second.ask(HeartbeatRequest(), 20)
     assert not first.alive
 
 
 def test_a_connection_on_which_the_broker_hung_up_while_idle_is_replaced(
     broker: ScriptedBroker, pool: Pool
 ) -> None:
-    first = pool.get(endpoint_of(broker), Purpose.OTHER, 2)
-    first.ask(HeartbeatRequest(), 2)
+    first = pool.get(endpoint_of(broker), Purpose.OTHER, 20)
+    first.ask(HeartbeatRequest(), 20)
     broker.drop_connections()
-    deadline = time.monotonic() + 2
-    while not first.expired and time.monotonic() < deadline:
-        time.sleep(0.01)
-    pool.get(endpoint_of(broker), Purpose.OTHER, 2).ask(HeartbeatRequest(), 2)
+    wait_until(lambda: first.expired, 20, "the end of the connection")
+    pool.get(endpoint_of(broker), Purpose.OTHER, 20).ask(HeartbeatRequest(), 20)
 
 
 def test_a_connection_in_the_middle_of_a_request_is_not_taken_for_idle(
@@ -113,26 +112,26 @@ def test_a_connection_in_the_middle_of_a_request_is_not_taken_for_idle(
 
     def answer(request: object) -> HeartbeatResponse:
         arrived.set()
-        release.wait(2)
+        release.wait(20)
         return HeartbeatResponse()
 
     broker.on(HeartbeatRequest, answer)
-    connection = pool.get(endpoint_of(broker), Purpose.OTHER, 2)
-    asker = threading.Thread(target=lambda: answers.append(connection.ask(HeartbeatRequest(), 5)))
+    connection = pool.get(endpoint_of(broker), Purpose.OTHER, 20)
+    asker = threading.Thread(target=lambda: answers.append(connection.ask(HeartbeatRequest(), 20)))
     asker.start()
-    assert arrived.wait(2)
+    assert arrived.wait(20)
     for _ in range(10):
-        assert pool.get(endpoint_of(broker), Purpose.OTHER, 2) is connection
+        assert pool.get(endpoint_of(broker), Purpose.OTHER, 20) is connection
         time.sleep(0.01)
     release.set()
-    asker.join(2)
+    asker.join(20)
     assert len(answers) == 1
 
 
 def test_a_node_that_moved_gets_a_connection_to_its_new_address(broker: ScriptedBroker, pool: Pool) -> None:
-    first = pool.get(endpoint_of(broker), Purpose.OTHER, 2)
+    first = pool.get(endpoint_of(broker), Purpose.OTHER, 20)
     with ScriptedBroker() as elsewhere:
-        second = pool.get(endpoint_of(elsewhere), Purpose.OTHER, 2)
+        second = pool.get(endpoint_of(elsewhere), Purpose.OTHER, 20)
         assert second.endpoint.port == elsewhere.port
         assert not first.alive
 
@@ -143,16 +142,16 @@ def test_a_connection_whose_session_ends_soon_is_replaced_once_it_is_quiet(
     release = threading.Event()
 
     def answer(request: object) -> HeartbeatResponse:
-        release.wait(2)
+        release.wait(20)
         return HeartbeatResponse(throttle_time_ms=5)
 
     broker.on(HeartbeatRequest, answer)
-    first = pool.get(endpoint_of(broker), Purpose.OTHER, 2)
+    first = pool.get(endpoint_of(broker), Purpose.OTHER, 20)
     under_way = first.send(HeartbeatRequest())
     first.complete_setup({HeartbeatRequest.api_key: (0, 4)}, 0.0, "")
     timer = threading.Timer(0.05, release.set)
     timer.start()
-    second = pool.get(endpoint_of(broker), Purpose.OTHER, 2)
+    second = pool.get(endpoint_of(broker), Purpose.OTHER, 20)
     timer.join()
     assert second is not first
     assert under_way.result(0).throttle_time_ms == 5
@@ -170,7 +169,7 @@ class Asking:
         broker.on(HeartbeatRequest, self._answer)
         self._thread = threading.Thread(target=self._ask, args=(connection,))
         self._thread.start()
-        assert self._arrived.wait(5)
+        assert self._arrived.wait(20)
 
     def join(self) -> None:
         self._thread.join(10)
@@ -191,7 +190,7 @@ class Asking:
 def test_a_connection_whose_session_ends_soon_answers_what_was_asked_without_a_reader(
     broker: ScriptedBroker, pool: Pool
 ) -> None:
-    first = pool.get(endpoint_of(broker), Purpose.OTHER, 2)
+    first = pool.get(endpoint_of(broker), Purpose.OTHER, 20)
     asking = Asking(broker, first)
     first.complete_setup({HeartbeatRequest.api_key: (0, 4)}, 0.0, "")
     timer = threading.Timer(0.05, asking.release.set)
@@ -206,7 +205,7 @@ def test_a_connection_whose_session_ends_soon_answers_what_was_asked_without_a_r
 def test_a_request_on_a_connection_that_is_replaced_fails_as_after_a_disconnection(
     broker: ScriptedBroker, pool: Pool
 ) -> None:
-    first = pool.get(endpoint_of(broker), Purpose.OTHER, 2)
+    first = pool.get(endpoint_of(broker), Purpose.OTHER, 20)
     asking = Asking(broker, first)
     first.complete_setup({HeartbeatRequest.api_key: (0, 4)}, 0.0, "")
     second = pool.get(endpoint_of(broker), Purpose.OTHER, 0.4)
@@ -222,39 +221,37 @@ def test_a_request_on_a_connection_that_is_replaced_fails_as_after_a_disconnecti
 
 def test_a_connection_idle_for_too_long_is_replaced(broker: ScriptedBroker) -> None:
     pool = pool_for(broker, connections_max_idle_ms=30)
-    first = pool.get(endpoint_of(broker), Purpose.OTHER, 2)
+    first = pool.get(endpoint_of(broker), Purpose.OTHER, 20)
     first.ask(HeartbeatRequest())
-    deadline = time.monotonic() + 2
-    while not first.expired and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert pool.get(endpoint_of(broker), Purpose.OTHER, 2) is not first
+    wait_until(lambda: first.expired, 20, "the end of the connection")
+    assert pool.get(endpoint_of(broker), Purpose.OTHER, 20) is not first
     pool.close()
 
 
 def test_a_new_connection_waits_for_its_first_request(broker: ScriptedBroker) -> None:
     pool = pool_for(broker, connections_max_idle_ms=1)
-    first = pool.get(endpoint_of(broker), Purpose.OTHER, 2)
+    first = pool.get(endpoint_of(broker), Purpose.OTHER, 20)
     time.sleep(0.02)
-    assert pool.get(endpoint_of(broker), Purpose.OTHER, 2) is first
+    assert pool.get(endpoint_of(broker), Purpose.OTHER, 20) is first
     first.ask(HeartbeatRequest())
     time.sleep(0.02)
-    assert pool.get(endpoint_of(broker), Purpose.OTHER, 2) is not first
+    assert pool.get(endpoint_of(broker), Purpose.OTHER, 20) is not first
     pool.close()
 
 
 def test_a_node_that_failed_is_left_alone_and_says_why(broker: ScriptedBroker, nobody: Endpoint) -> None:
-    pool = pool_for(broker, Backoff(5, 5))
+    pool = pool_for(broker, Backoff(50, 50))
     began = time.monotonic()
     with pytest.raises(BrokerConnectionError, match="connection refused"):
-        pool.get(nobody, Purpose.OTHER, 2)
+        pool.get(nobody, Purpose.OTHER, 20)
     left = pool.wait_time(nobody.node_id)
-    assert left <= 6
-    assert left + time.monotonic() - began >= 4
+    assert left <= 60
+    assert left + time.monotonic() - began >= 40
     started = time.monotonic()
     with pytest.raises(BrokerConnectionError, match=r"connection refused.*next attempt to connect is in"):
-        pool.get(nobody, Purpose.FETCH, 0.5)
-    assert time.monotonic() - started < 0.3
-    pool.get(endpoint_of(broker), Purpose.OTHER, 2)
+        pool.get(nobody, Purpose.FETCH, 20)
+    assert time.monotonic() - started < 15
+    pool.get(endpoint_of(broker), Purpose.OTHER, 20)
     assert pool.wait_time(broker.node_id) == 0
     pool.close()
 
@@ -263,8 +260,8 @@ def test_a_short_pause_after_a_failure_is_waited_for(broker: ScriptedBroker, nob
     pool = pool_for(broker, Backoff(0.05, 0.05))
     started = time.monotonic()
     with pytest.raises(BrokerConnectionError):
-        pool.get(Endpoint(broker.node_id, nobody.host, nobody.port), Purpose.OTHER, 2)
-    pool.get(endpoint_of(broker), Purpose.OTHER, 2)
+        pool.get(Endpoint(broker.node_id, nobody.host, nobody.port), Purpose.OTHER, 20)
+    pool.get(endpoint_of(broker), Purpose.OTHER, 20)
     assert time.monotonic() - started > 0.03
     assert pool.wait_time(broker.node_id) == 0
     pool.close()
@@ -284,7 +281,7 @@ def test_a_pause_that_leaves_no_time_to_connect_is_not_waited_for(
 
     pool = Pool(note_and_open, Backoff(2, 2), 2.0)
     with pytest.raises(BrokerConnectionError, match="connection refused"):
-        pool.get(Endpoint(broker.node_id, nobody.host, nobody.port), Purpose.OTHER, 2)
+        pool.get(Endpoint(broker.node_id, nobody.host, nobody.port), Purpose.OTHER, 20)
     left_alone = pool.wait_time(broker.node_id)
     with pytest.raises(BrokerConnectionError, match="next attempt to connect is in"):
         pool.get(endpoint_of(broker), Purpose.OTHER, left_alone + 0.01)
@@ -308,31 +305,31 @@ def test_waiting_for_another_thread_to_connect_is_bounded(nobody: Endpoint) -> N
         endpoint: Endpoint, timeout: float, cancelled: Callable[[], KafkaError | None], traffic: Traffic
     ) -> Connection:
         entered.set()
-        release.wait(5)
+        release.wait(20)
         raise BrokerConnectionError("too late")
 
     slow = Pool(open_slowly, Backoff(0, 0), 5.0)
 
     def first() -> None:
         with pytest.raises(BrokerConnectionError):
-            slow.get(nobody, Purpose.OTHER, 5)
+            slow.get(nobody, Purpose.OTHER, 20)
 
     thread = threading.Thread(target=first)
     thread.start()
-    assert entered.wait(2)
+    assert entered.wait(20)
     with pytest.raises(KafkaTimeoutError, match="another thread is still connecting"):
         slow.get(nobody, Purpose.OTHER, 0.05)
     release.set()
-    thread.join(2)
+    thread.join(20)
     slow.close()
 
 
 def test_close_ends_everything_and_refuses_more(broker: ScriptedBroker, pool: Pool) -> None:
-    connections = [pool.get(endpoint_of(broker), purpose, 2) for purpose in Purpose]
+    connections = [pool.get(endpoint_of(broker), purpose, 20) for purpose in Purpose]
     pool.close()
     assert not any(connection.alive for connection in connections)
     with pytest.raises(ClosedError):
-        pool.get(endpoint_of(broker), Purpose.OTHER, 2)
+        pool.get(endpoint_of(broker), Purpose.OTHER, 20)
     with pytest.raises(ClosedError):
         pool.pause(10)
     pool.close()
@@ -349,27 +346,27 @@ def test_close_interrupts_a_thread_that_is_connecting() -> None:
 
     def connect() -> None:
         try:
-            pool.get(endpoint_of(server), Purpose.OTHER, 30)
+            pool.get(endpoint_of(server), Purpose.OTHER, 60)
         except KafkaError as error:
             failures.append(error)
 
     with RawServer(stay_silent) as server:
-        pool = pool_for(server, socket_connection_setup_timeout_ms=30_000)
+        pool = pool_for(server, socket_connection_setup_timeout_ms=60_000)
         thread = threading.Thread(target=connect)
         thread.start()
-        assert heard.wait(2)
+        assert heard.wait(20)
         started = time.monotonic()
         pool.close()
-        thread.join(2)
-        assert time.monotonic() - started < 1.5
+        thread.join(20)
+        assert time.monotonic() - started < 20
     assert [type(error) for error in failures] == [ClosedError]
 
 
 def test_an_abandoned_pool_refuses_and_lets_go_of_its_sockets(broker: ScriptedBroker, pool: Pool) -> None:
-    connection = pool.get(endpoint_of(broker), Purpose.OTHER, 2)
+    connection = pool.get(endpoint_of(broker), Purpose.OTHER, 20)
     pool.abandon()
     with pytest.raises(ForkError, match="make a new client in the child"):
-        pool.get(endpoint_of(broker), Purpose.OTHER, 2)
+        pool.get(endpoint_of(broker), Purpose.OTHER, 20)
     with pytest.raises(ForkError):
         connection.ask(HeartbeatRequest())
     with pytest.raises(ForkError):
@@ -386,7 +383,7 @@ class Stuck:
     def __call__(self, endpoint: Endpoint, timeout: float, refusal: object, traffic: Traffic) -> Connection:
         self.opened += 1
         self.arrived.set()
-        assert self.go_on.wait(5)
+        assert self.go_on.wait(20)
         raise BrokerConnectionError("connection refused")
 
 
@@ -410,12 +407,12 @@ def test_a_thread_that_waited_for_anothers_try_shares_its_failure(nobody: Endpoi
 
     first, second = (threading.Thread(target=get) for _ in range(2))
     first.start()
-    assert opener.arrived.wait(5)
+    assert opener.arrived.wait(20)
     second.start()
-    assert asked.wait(5)
+    assert asked.wait(20)
     opener.go_on.set()
-    first.join(5)
-    second.join(5)
+    first.join(20)
+    second.join(20)
     assert raised == ["connection refused"] * 2
     assert opener.opened == 1
     pool.close()
@@ -426,24 +423,24 @@ def test_a_thread_without_time_for_anothers_try_names_the_failure_before(nobody:
     opener.go_on.set()
     pool = Pool(opener, Backoff(0, 0), 2.0)
     with pytest.raises(BrokerConnectionError):
-        pool.get(nobody, Purpose.OTHER, 5)
+        pool.get(nobody, Purpose.OTHER, 20)
     opener.go_on.clear()
     opener.arrived.clear()
     first = threading.Thread(target=partial(_fails_to_connect, pool, nobody))
     first.start()
-    assert opener.arrived.wait(5)
+    assert opener.arrived.wait(20)
     with pytest.raises(
         BrokerConnectionError, match=r"^connection refused \(another thread is trying again\)$"
     ):
         pool.get(nobody, Purpose.OTHER, 0.01)
     opener.go_on.set()
-    first.join(5)
+    first.join(20)
     pool.close()
 
 
 def _fails_to_connect(pool: Pool, endpoint: Endpoint) -> None:
     with pytest.raises(BrokerConnectionError):
-        pool.get(endpoint, Purpose.OTHER, 5)
+        pool.get(endpoint, Purpose.OTHER, 20)
 
 
 class NotedBackoff(Backoff):
@@ -472,11 +469,11 @@ def test_failures_in_a_row_are_counted_until_the_node_is_reached(broker: Scripte
     try:
         for _ in range(3):
             with pytest.raises(BrokerConnectionError):
-                pool.get(endpoint_of(broker), Purpose.FETCH, 2)
-        pool.get(endpoint_of(broker), Purpose.FETCH, 2).close()
+                pool.get(endpoint_of(broker), Purpose.FETCH, 20)
+        pool.get(endpoint_of(broker), Purpose.FETCH, 20).close()
         assert pool.last_failure(broker.node_id) is None
         with pytest.raises(BrokerConnectionError):
-            pool.get(endpoint_of(broker), Purpose.FETCH, 2)
+            pool.get(endpoint_of(broker), Purpose.FETCH, 20)
     finally:
         pool.close()
     assert backoff.asked == [1, 2, 3, 1]

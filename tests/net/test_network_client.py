@@ -69,7 +69,7 @@ def test_nothing_is_opened_before_it_is_needed(broker: ScriptedBroker, client: N
 
 def test_a_refresh_returns_and_keeps_a_snapshot(broker: ScriptedBroker, client: NetworkClient) -> None:
     broker.on(MetadataRequest, lambda request: metadata_of([broker], [topic("t")], controller_id=1))
-    metadata = client.refresh_metadata(["t"], 2)
+    metadata = client.refresh_metadata(["t"], 20)
     assert client.metadata is metadata
     assert metadata.nodes[1].port == broker.port
     assert metadata.partition_count("t") == 1
@@ -81,9 +81,9 @@ def test_a_refresh_returns_and_keeps_a_snapshot(broker: ScriptedBroker, client: 
 def test_all_topics_no_topic_and_creation_are_asked_for_as_such(
     broker: ScriptedBroker, client: NetworkClient
 ) -> None:
-    client.refresh_metadata(None, 2)
-    client.refresh_metadata((), 2)
-    client.refresh_metadata(["t"], 2, allow_auto_create=True)
+    client.refresh_metadata(None, 20)
+    client.refresh_metadata((), 20)
+    client.refresh_metadata(["t"], 20, allow_auto_create=True)
     requests: list[Any] = broker.requests
     assert [request.topics for request in requests[:2]] == [None, []]
     assert [request.allow_auto_topic_creation for request in requests] == [False, False, True]
@@ -93,7 +93,7 @@ def test_the_oldest_form_of_the_question_works_too() -> None:
     versions = {key: request.versions for key, request in REQUESTS.items()}
     with ScriptedBroker(versions={**versions, MetadataRequest.api_key: (0, 0)}) as broker:
         client = NetworkClient(config_for(broker))
-        assert client.refresh_metadata(None, 2).nodes
+        assert client.refresh_metadata(None, 20).nodes
         client.close()
 
 
@@ -101,7 +101,7 @@ def test_bootstrap_tries_all_servers_before_it_waits(broker: ScriptedBroker) -> 
     with RawServer(lambda sock: sock.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")) as web:
         servers = [Addressed(0).address, web.address, broker.address]
         client = NetworkClient(config_for(broker, bootstrap_servers=servers, retry_backoff_ms=5_000))
-        assert client.refresh_metadata((), 2).nodes
+        assert client.refresh_metadata((), 20).nodes
         client.close()
 
 
@@ -111,7 +111,7 @@ def test_a_bootstrap_server_that_comes_up_late_is_waited_for() -> None:
     arrived: list[ScriptedBroker] = []
     timer = threading.Timer(0.1, lambda: arrived.append(ScriptedBroker(port=place.port)))
     timer.start()
-    assert client.refresh_metadata((), 5).nodes
+    assert client.refresh_metadata((), 20).nodes
     timer.join()
     client.close()
     for broker in arrived:
@@ -123,10 +123,10 @@ def test_an_unreachable_bootstrap_is_named_with_its_failure_when_time_is_up() ->
     client = NetworkClient(config_for(bootstrap_servers=[place.address for place in places]))
     started = time.monotonic()
     attempts = r"\d+ attempts?; the last failed: connection refused by .*"
-    said = rf"^No broker answered within 0\.3 s \({attempts}\); default_api"
+    said = rf"^No broker answered within 2 s \({attempts}\); default_api"
     with pytest.raises(KafkaTimeoutError, match=said) as caught:
-        client.refresh_metadata((), 0.3)
-    assert time.monotonic() - started < 1
+        client.refresh_metadata((), 2)
+    assert time.monotonic() - started < 20
     assert isinstance(caught.value.__cause__, BrokerConnectionError)
     assert all(place.address in str(caught.value) for place in places)
     client.close()
@@ -138,11 +138,9 @@ def test_a_call_that_reached_no_broker_names_its_own_time_and_no_other() -> None
 
     place = Addressed(1)
     client = NetworkClient(config_for(bootstrap_servers=place.address))
-    said = (
-        rf"^The call did not finish within 0\.6 s; the last failure: cannot connect to [^;]*{place.address}: "
-    )
+    said = rf"^The call did not finish within 2 s; the last failure: cannot connect to [^;]*{place.address}: "
     with pytest.raises(KafkaTimeoutError, match=said) as caught:
-        client.play(retried(dialogue), 0.6)
+        client.play(retried(dialogue), 2)
     assert str(caught.value).count("within") == 1
     client.close()
 
@@ -172,9 +170,9 @@ def test_a_client_gives_up_early_where_nobody_listens_if_it_is_told_to(
 def test_a_client_does_not_give_up_early_once_a_broker_has_answered() -> None:
     with ScriptedBroker() as broker:
         client = NetworkClient(config_for(broker, bootstrap_refused_timeout_ms=0))
-        client.refresh_metadata((), 5)
-    with pytest.raises(KafkaTimeoutError, match=r"No broker answered within 0\.3 s"):
-        client.refresh_metadata((), 0.3)
+        client.refresh_metadata((), 20)
+    with pytest.raises(KafkaTimeoutError, match=r"No broker answered within 1 s"):
+        client.refresh_metadata((), 1)
     client.close()
 
 
@@ -207,7 +205,7 @@ def test_a_broker_that_is_too_old_is_said_to_be_so_when_time_is_up() -> None:
     with RawServer(hang_up) as old:
         client = NetworkClient(config_for(old))
         with pytest.raises(UnsupportedVersionError, match=r"older than Kafka 0\.8\.2"):
-            client.refresh_metadata((), 0.2)
+            client.refresh_metadata((), 2)
         client.close()
 
 
@@ -218,22 +216,22 @@ def test_threads_that_ask_for_the_same_metadata_share_one_request(
 
     def answer(request: object) -> MetadataResponse:
         arrived.set()
-        release.wait(2)
+        release.wait(20)
         return metadata_of([broker], [topic("t")])
 
     broker.on(MetadataRequest, answer)
     results: list[int] = []
     threads = [
-        threading.Thread(target=lambda: results.append(len(client.refresh_metadata(["t"], 5).topics)))
+        threading.Thread(target=lambda: results.append(len(client.refresh_metadata(["t"], 20).topics)))
         for _ in range(5)
     ]
     threads[0].start()
-    assert arrived.wait(2)
+    assert arrived.wait(20)
     for thread in threads[1:]:
         thread.start()
     release.set()
     for thread in threads:
-        thread.join(5)
+        thread.join(20)
     assert results == [1] * 5
     assert broker.count(MetadataRequest) < 5
 
@@ -258,8 +256,8 @@ def test_a_thread_with_more_time_outlasts_the_refresh_it_joined(
     thread = threading.Thread(target=impatient)
     thread.start()
     wait_until(lambda: broker.count(MetadataRequest) == 1, 10, "the first request")
-    assert client.refresh_metadata(["t"], 5).topics
-    thread.join(2)
+    assert client.refresh_metadata(["t"], 20).topics
+    thread.join(20)
     assert len(failures) == 1
 
 
@@ -278,13 +276,13 @@ def test_a_broker_that_does_not_answer_leaves_time_to_ask_again(broker: Scripted
 
 def test_a_topics_error_stays_in_the_snapshot(broker: ScriptedBroker, client: NetworkClient) -> None:
     broker.on(MetadataRequest, lambda request: metadata_of([broker], [topic("t", error=3)]))
-    assert client.refresh_metadata(["t"], 2).topics["t"].error == 3
+    assert client.refresh_metadata(["t"], 20).topics["t"].error == 3
 
 
 def test_an_error_of_the_whole_answer_is_raised(broker: ScriptedBroker, client: NetworkClient) -> None:
     broker.on(MetadataRequest, lambda request: MetadataResponse(error_code=31))
     with pytest.raises(BrokerError, match=r"cannot get metadata from .*CLUSTER_AUTHORIZATION_FAILED"):
-        client.refresh_metadata((), 2)
+        client.refresh_metadata((), 20)
 
 
 def test_an_advertised_address_that_cannot_be_reached_is_blamed(
@@ -292,9 +290,9 @@ def test_an_advertised_address_that_cannot_be_reached_is_blamed(
 ) -> None:
     elsewhere = Addressed(7)
     broker.on(MetadataRequest, lambda request: metadata_of([elsewhere]))
-    client.refresh_metadata((), 2)
+    client.refresh_metadata((), 20)
     with pytest.raises(BrokerConnectionError, match=r"advertised\.listeners") as caught:
-        client.connection(7, Purpose.PRODUCE, 2)
+        client.connection(7, Purpose.PRODUCE, 20)
     assert f"broker 7 at {elsewhere.address}" in str(caught.value)
     assert "named this address for broker 7" in str(caught.value)
     assert "connection refused" in str(caught.value)
@@ -303,16 +301,16 @@ def test_an_advertised_address_that_cannot_be_reached_is_blamed(
 def test_a_broker_that_was_reached_before_is_just_down(broker: ScriptedBroker, client: NetworkClient) -> None:
     other = ScriptedBroker(node_id=7)
     broker.on(MetadataRequest, lambda request: metadata_of([broker, other]))
-    client.connection(7, Purpose.OTHER, 2)
+    client.connection(7, Purpose.OTHER, 20)
     other.close()
     with pytest.raises(BrokerConnectionError) as caught:
-        client.connection(7, Purpose.PRODUCE, 2)
+        client.connection(7, Purpose.PRODUCE, 20)
     assert "advertised.listeners" not in str(caught.value)
 
 
 def test_an_unknown_node_is_asked_for_once_and_then_named(client: NetworkClient) -> None:
     with pytest.raises(BrokerConnectionError, match=re.escape("broker 5 is not in the cluster")) as caught:
-        client.connection(5, Purpose.OTHER, 2)
+        client.connection(5, Purpose.OTHER, 20)
     assert "brokers: 1" in str(caught.value)
 
 
@@ -320,23 +318,23 @@ def test_the_bootstrap_servers_are_asked_again_when_all_known_nodes_are_gone(bro
     member = ScriptedBroker(node_id=2)
     broker.on(MetadataRequest, lambda request: metadata_of([member]))
     client = NetworkClient(config_for(broker))
-    client.refresh_metadata((), 2)
-    client.connection(2, Purpose.OTHER, 2)
+    client.refresh_metadata((), 20)
+    client.connection(2, Purpose.OTHER, 20)
     member.close()
     broker.drop_connections()
     with ScriptedBroker(node_id=3) as successor:
         broker.on(MetadataRequest, lambda request: metadata_of([successor]))
-        assert list(client.refresh_metadata((), 2).nodes) == [3]
-        client.connection(3, Purpose.OTHER, 2)
+        assert list(client.refresh_metadata((), 20).nodes) == [3]
+        client.connection(3, Purpose.OTHER, 20)
     client.close()
 
 
 def test_any_broker_means_one_that_is_connected_already(
     broker: ScriptedBroker, client: NetworkClient
 ) -> None:
-    client.refresh_metadata((), 2)
+    client.refresh_metadata((), 20)
     for _ in range(5):
-        client.play(beat(ANY), 2)
+        client.play(beat(ANY), 20)
     assert broker.accepted == 1
 
 
@@ -348,13 +346,13 @@ def test_the_controller_is_looked_up_and_asked(broker: ScriptedBroker, client: N
         def create() -> Dialogue[object]:
             return (yield Ask(CONTROLLER, CreateTopicsRequest()))
 
-        client.play(create(), 2)
+        client.play(create(), 20)
         assert controller.count(CreateTopicsRequest) == 1
 
 
 def test_a_cluster_without_a_controller_says_so(client: NetworkClient) -> None:
     with pytest.raises(BrokerConnectionError, match="no controller"):
-        client.play(beat(CONTROLLER), 2)
+        client.play(beat(CONTROLLER), 20)
 
 
 def test_a_dialogue_may_ask_again_after_a_failure(broker: ScriptedBroker, client: NetworkClient) -> None:
@@ -370,7 +368,7 @@ def test_a_dialogue_may_ask_again_after_a_failure(broker: ScriptedBroker, client
             else:
                 return response.throttle_time_ms
 
-    assert client.play(persistent(), 5) == 3
+    assert client.play(persistent(), 20) == 3
 
 
 def test_a_dialogue_out_of_time_names_what_it_waited_for(
@@ -379,20 +377,20 @@ def test_a_dialogue_out_of_time_names_what_it_waited_for(
     broker.on(HeartbeatRequest, lambda request: SILENCE)
     started = time.monotonic()
     with pytest.raises(KafkaTimeoutError, match="did not answer Heartbeat within"):
-        client.play(beat(1), 0.2)
-    assert time.monotonic() - started < 1
+        client.play(beat(1), 1)
+    assert time.monotonic() - started < 20
 
 
 def test_the_timeout_of_one_request_may_be_shorter(broker: ScriptedBroker, client: NetworkClient) -> None:
     broker.on(HeartbeatRequest, lambda request: SILENCE)
 
     def hasty() -> Dialogue[object]:
-        return (yield Ask(1, HeartbeatRequest(), timeout=0.1))
+        return (yield Ask(1, HeartbeatRequest(), timeout=0.5))
 
     started = time.monotonic()
     with pytest.raises(KafkaTimeoutError):
-        client.play(hasty(), 30)
-    assert time.monotonic() - started < 1
+        client.play(hasty(), 60)
+    assert time.monotonic() - started < 20
 
 
 def test_a_refresh_is_spared_where_the_topics_are_known(
@@ -402,11 +400,11 @@ def test_a_refresh_is_spared_where_the_topics_are_known(
         return (yield Refresh(topics, known_ok=True))
 
     broker.on(MetadataRequest, lambda request: metadata_of([broker], [topic("t"), topic("bad", error=5)]))
-    client.play(look(["t"]), 2)
-    client.play(look(["t"]), 2)
+    client.play(look(["t"]), 20)
+    client.play(look(["t"]), 20)
     assert broker.count(MetadataRequest) == 1
-    client.play(look(["bad"]), 2)
-    client.play(look(["t", "other"]), 2)
+    client.play(look(["bad"]), 20)
+    client.play(look(["t", "other"]), 20)
     assert broker.count(MetadataRequest) == 3
 
 
@@ -427,9 +425,9 @@ def test_close_ends_a_dialogue_that_pauses(client: NetworkClient) -> None:
 
     thread = threading.Thread(target=play)
     thread.start()
-    assert pausing.wait(2)
+    assert pausing.wait(20)
     client.close()
-    thread.join(2)
+    thread.join(20)
     assert len(failures) == 1
 
 
@@ -437,9 +435,9 @@ def test_a_closed_client_says_so(client: NetworkClient) -> None:
     client.close()
     client.close()
     for call in (
-        lambda: client.refresh_metadata((), 2),
-        lambda: client.connection(ANY, Purpose.OTHER, 2),
-        lambda: client.play(beat(ANY), 2),
+        lambda: client.refresh_metadata((), 20),
+        lambda: client.connection(ANY, Purpose.OTHER, 20),
+        lambda: client.play(beat(ANY), 20),
     ):
         with pytest.raises(ClosedError):
             call()
@@ -460,18 +458,18 @@ from pyklient.protocol.messages import HeartbeatRequest
 
 warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of any fork beside threads
 client = NetworkClient(AdminConfig(bootstrap_servers=sys.argv[1]))
-shared = client.connection(-1, Purpose.OTHER, 5)
-shared.send(HeartbeatRequest()).result(5)
-alone = client.connection(-1, Purpose.FETCH, 5)
-alone.ask(HeartbeatRequest(), 5)
+shared = client.connection(-1, Purpose.OTHER, 20)
+shared.send(HeartbeatRequest()).result(20)
+alone = client.connection(-1, Purpose.FETCH, 20)
+alone.ask(HeartbeatRequest(), 20)
 child = os.fork()
 if child == 0:
     refused = 0
     for call in (
-        lambda: client.refresh_metadata((), 5),
-        lambda: client.connection(-1, Purpose.OTHER, 5),
+        lambda: client.refresh_metadata((), 20),
+        lambda: client.connection(-1, Purpose.OTHER, 20),
         lambda: shared.send(HeartbeatRequest()),
-        lambda: alone.ask(HeartbeatRequest(), 5),
+        lambda: alone.ask(HeartbeatRequest(), 20),
     ):
         try:
             call()
@@ -480,8 +478,8 @@ if child == 0:
     client.close()
     os._exit(refused)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 4, "the child's uses are refused"
-shared.send(HeartbeatRequest()).result(5)
-alone.ask(HeartbeatRequest(), 5)
+shared.send(HeartbeatRequest()).result(20)
+alone.ask(HeartbeatRequest(), 20)
 client.close()
 """
 

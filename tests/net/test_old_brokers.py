@@ -33,8 +33,8 @@ def test_a_broker_that_creates_each_topic_that_is_named_is_asked_for_all_topics(
     with ScriptedBroker(versions={**_KNOWN, MetadataRequest.api_key: (0, 3)}) as broker:
         broker.on(MetadataRequest, lambda request: metadata_of([broker], [topic("t"), topic("u")]))
         client = NetworkClient(config_for(broker))
-        found = client.refresh_metadata(["t", "missing"], 2).topics
-        client.refresh_metadata(["new"], 2, allow_auto_create=True)
+        found = client.refresh_metadata(["t", "missing"], 20).topics
+        client.refresh_metadata(["new"], 20, allow_auto_create=True)
         client.close()
         requests: list[Any] = broker.requests
         assert [each.topics and [entry.name for entry in each.topics] for each in requests] == [None, ["new"]]
@@ -45,7 +45,7 @@ def test_a_request_that_no_broker_of_the_cluster_knows_does_not_wait_for_a_contr
     with ScriptedBroker(versions={18: (0, 2), MetadataRequest.api_key: (0, 0)}) as broker:
         client = NetworkClient(config_for(broker))
         with pytest.raises(UnsupportedVersionError, match=r"no version of Heartbeat.*Kafka 0\.9 or later"):
-            client.ask(Ask(CONTROLLER, HeartbeatRequest()), 2)
+            client.ask(Ask(CONTROLLER, HeartbeatRequest()), 20)
         client.close()
 
 
@@ -70,7 +70,7 @@ def test_a_request_is_not_sent_in_a_version_that_is_too_old_for_it() -> None:
         with pytest.raises(
             UnsupportedVersionError, match=f"not support version {newer} or later of Heartbeat"
         ):
-            client.ask(Ask(ANY, HeartbeatRequest(), min_version=newer), 2)
+            client.ask(Ask(ANY, HeartbeatRequest(), min_version=newer), 20)
         client.close()
         assert not broker.count(HeartbeatRequest)
 

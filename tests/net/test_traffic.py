@@ -42,9 +42,9 @@ def endpoint_of(broker: ScriptedBroker) -> Endpoint:
 
 def _ask(connection: Connection, by_reader: bool) -> None:
     if by_reader:
-        connection.send(HeartbeatRequest(), timeout=2).result(2)
+        connection.send(HeartbeatRequest(), timeout=20).result(20)
     else:
-        connection.ask(HeartbeatRequest(), 2)
+        connection.ask(HeartbeatRequest(), 20)
 
 
 def test_responses_are_counted_with_errors_and_throttle_times(broker: ScriptedBroker, pool: Pool) -> None:
@@ -52,10 +52,10 @@ def test_responses_are_counted_with_errors_and_throttle_times(broker: ScriptedBr
     answers.append(HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
     left = iter(answers)
     broker.on(HeartbeatRequest, lambda request: next(left))
-    connection = pool.get(endpoint_of(broker), Purpose.GROUP, 2)
-    connection.ask(HeartbeatRequest(), 2)
+    connection = pool.get(endpoint_of(broker), Purpose.GROUP, 20)
+    connection.ask(HeartbeatRequest(), 20)
     for _ in range(2):  # from here on a reader thread receives
-        connection.send(HeartbeatRequest(), timeout=2).result(2)
+        connection.send(HeartbeatRequest(), timeout=20).result(20)
     found = counted(pool, broker)
     assert found.throttle_time == 0.75
     assert found.errors == {"REBALANCE_IN_PROGRESS": 1}
@@ -72,12 +72,12 @@ def test_requests_without_an_answer_and_attempts_to_connect_are_counted(
 ) -> None:
     broker.on(HeartbeatRequest, lambda request: HANG_UP)
     for _ in range(2):
-        connection = pool.get(endpoint_of(broker), Purpose.GROUP, 2)
+        connection = pool.get(endpoint_of(broker), Purpose.GROUP, 20)
         with pytest.raises(KafkaError):
             _ask(connection, by_reader)
     broker.close()
     with pytest.raises(BrokerConnectionError):
-        pool.get(endpoint_of(broker), Purpose.GROUP, 2)
+        pool.get(endpoint_of(broker), Purpose.GROUP, 20)
     found = counted(pool, broker)
     heartbeats = found.requests["Heartbeat"]
     assert (heartbeats.sent, heartbeats.answered, heartbeats.failed) == (2, 0, 2)
@@ -87,7 +87,7 @@ def test_requests_without_an_answer_and_attempts_to_connect_are_counted(
 def test_the_connections_for_all_purposes_are_one_broker(broker: ScriptedBroker, pool: Pool) -> None:
     broker.on(HeartbeatRequest, lambda request: HeartbeatResponse())
     for purpose in (Purpose.GROUP, Purpose.OTHER):
-        pool.get(endpoint_of(broker), purpose, 2).ask(HeartbeatRequest(), 2)
+        pool.get(endpoint_of(broker), purpose, 20).ask(HeartbeatRequest(), 20)
     found = counted(pool, broker)
     assert (found.connections, found.requests["Heartbeat"].answered) == (2, 2)
     assert found.requests["ApiVersions"].answered == 2

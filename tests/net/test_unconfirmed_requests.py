@@ -44,7 +44,7 @@ def pool_for(broker: ScriptedBroker, **options: object) -> Pool:
 
 def produced_to(broker: ScriptedBroker, pool: Pool) -> Connection:
     """Return the connection to *broker* after a Produce request without a response."""
-    connection = pool.get(Endpoint(1, broker.host, broker.port), Purpose.PRODUCE, 5)
+    connection = pool.get(Endpoint(1, broker.host, broker.port), Purpose.PRODUCE, 20)
     connection.submit(
         ProduceRequest(acks=0, timeout_ms=1), 8, lambda *_answer: None, timeout=5, expects_reply=False
     )
@@ -96,10 +96,10 @@ def test_a_broker_that_hangs_up_or_says_nothing_does_not_delay_the_others(
     pools = [pool_for(broker) for broker in brokers]
     connections = [produced_to(broker, pool) for broker, pool in zip(brokers, pools, strict=True)]
     began = time.monotonic()
-    errors = [str(error) for error in await_handled(connections, 0.3)]
-    assert time.monotonic() - began < 5
+    errors = [str(error) for error in await_handled(connections, 2)]
+    assert time.monotonic() - began < 20
     assert len(errors) == 2
-    assert f"{silent.address} has not answered for 0.3 s after messages sent with acks=0" in errors[0]
+    assert f"{silent.address} has not answered for 2 s after messages sent with acks=0" in errors[0]
     assert f"{rude.address} has closed the connection after messages sent with acks=0" in errors[1]
     assert [connection.alive for connection in connections] == [False, False, True]
     assert kinds(good) == [ProduceRequest, ListOffsetsRequest]

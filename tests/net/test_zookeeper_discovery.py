@@ -120,10 +120,10 @@ def test_no_broker_or_only_unusable_ones_is_an_error_that_says_so(chroot: Chroot
 def check_that_unusable_brokers_are_told(chroot: Chroot, client: NetworkClient) -> None:
     expected = rf"no broker is registered in ZooKeeper at \S+ below {chroot.path}/brokers/ids; check that the"
     with pytest.raises(KafkaTimeoutError, match=expected):
-        client.refresh_metadata((), 0.5)
+        client.refresh_metadata((), 2)
     chroot.write("/brokers/ids/1", b"garbage")
     with pytest.raises(KafkaTimeoutError, match=r"can be used: ZooKeeper's node /brokers/ids/1 cannot be"):
-        client.refresh_metadata((), 0.5)
+        client.refresh_metadata((), 2)
     with ScriptedBroker(node_id=7) as broker:
         broker.on(MetadataRequest, lambda _: metadata_of([]))
         chroot.add(broker)
@@ -167,7 +167,7 @@ def test_a_client_continues_while_zookeeper_is_away(chroot: Chroot) -> None:
         assert set(client.refresh_metadata((), 10).nodes) == {1}
         first.drop_connections()
         assert set(client.refresh_metadata((), 10).nodes) == {1}
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < 6
         with ScriptedBroker(node_id=2) as second:
             second.on(MetadataRequest, lambda _: metadata_of([second]))
             chroot.add(second)
@@ -202,7 +202,10 @@ def test_zookeeper_that_is_down_at_the_start_is_an_error_unless_there_are_bootst
         broker.on(MetadataRequest, lambda _: metadata_of([broker]))
         both = NetworkClient(config_for(broker, **options))
         assert set(both.refresh_metadata((), 10).nodes) == {broker.node_id}
-        began = time.monotonic()
-        both.refresh_metadata((), 10)
-        assert time.monotonic() - began < 0.15
+        times = []
+        for _ in range(5):  # the machine may be slow once, but a wait for ZooKeeper would come each time
+            began = time.monotonic()
+            both.refresh_metadata((), 10)
+            times.append(time.monotonic() - began)
+        assert min(times) < 0.15
         both.close()

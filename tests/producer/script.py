@@ -221,12 +221,14 @@ class ProduceBroker(ScriptedBroker):
 def producing(broker: ProduceBroker, **options: Any) -> Iterator[Producer]:
     """A producer that is always closed, without raising errors for failures that the test has not looked
     at."""
+    others = set(threading.enumerate())
     producer = broker.producer(**options)
     try:
         yield producer
     finally:
         producer._close(0)
-        assert not [thread for thread in threading.enumerate() if "pyklient-producer" in thread.name]
+        left = set(threading.enumerate()) - others
+        assert not [thread for thread in left if "pyklient-producer" in thread.name]
 
 
 def numbers(count: int) -> list[bytes]:
@@ -239,7 +241,7 @@ def identities(seen: list[Seen]) -> list[tuple[int, int, int]]:
     return [(one.producer_id, one.epoch, one.sequence) for one in seen]
 
 
-def wait_until(condition: Callable[[], bool], timeout: float = 10.0) -> None:
+def wait_until(condition: Callable[[], bool], timeout: float = 30.0) -> None:
     """Return when *condition* is true. Fail after *timeout* seconds."""
     deadline = time.monotonic() + timeout
     while not condition():

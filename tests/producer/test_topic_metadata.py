@@ -24,16 +24,16 @@ from tests.producer.script import TOPIC, ProduceBroker, Refuse, producing, wait_
 
 
 def refusal(producer: Producer, topic: str = TOPIC) -> KafkaError:
-    """Return the error that a ``send`` raises, within a second or two."""
+    """Return the error that a ``send`` raises in time."""
     started = time.monotonic()
     with pytest.raises(KafkaError) as caught:
         producer.send(topic, b"x")
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 20
     return caught.value
 
 
 def test_a_topic_that_does_not_exist_is_named(broker: ProduceBroker) -> None:
-    with producing(broker, max_block_ms=500) as producer:
+    with producing(broker, max_block_ms=2_000) as producer:
         error = refusal(producer, "nowhere")
     assert isinstance(error, BrokerError)
     assert error.name == "UNKNOWN_TOPIC_OR_PARTITION"
@@ -42,7 +42,7 @@ def test_a_topic_that_does_not_exist_is_named(broker: ProduceBroker) -> None:
 
 def test_a_topic_without_a_leader_is_told_from_one_that_does_not_exist(broker: ProduceBroker) -> None:
     broker.leaders[0] = -1
-    with producing(broker, max_block_ms=500) as producer:
+    with producing(broker, max_block_ms=2_000) as producer:
         error = refusal(producer)
     assert isinstance(error, BrokerError)
     assert "leader" in str(error)
@@ -60,7 +60,7 @@ def test_what_waiting_does_not_cure_is_raised_at_once(broker: ProduceBroker, cod
 
 def test_bootstrap_servers_that_cannot_be_reached_are_named() -> None:
     nobody = Addressed(1)
-    producer = Producer(nobody.address, max_block_ms=500)
+    producer = Producer(nobody.address, max_block_ms=2_000)
     error = refusal(producer)
     producer.close()
     assert isinstance(error, KafkaTimeoutError | BrokerConnectionError)
@@ -72,7 +72,7 @@ def test_an_advertised_address_that_cannot_be_reached_is_named(broker: ProduceBr
     nobody = Addressed(2)
     broker.peers.append(nobody)
     broker.leaders[0] = 2
-    with producing(broker, max_block_ms=500) as producer:
+    with producing(broker, max_block_ms=2_000) as producer:
         error = refusal(producer)
     assert isinstance(error, BrokerConnectionError)
     assert nobody.address in str(error)
@@ -97,7 +97,7 @@ def test_one_leader_that_can_be_reached_is_enough(broker: ProduceBroker) -> None
     broker.partitions = 2
     broker.peers.append(Addressed(2))
     broker.leaders[0] = 2
-    with producing(broker, max_block_ms=3_000) as producer:
+    with producing(broker, max_block_ms=20_000) as producer:
         assert producer.send(TOPIC, b"x", partition=1).result(10).partition == 1
 
 
@@ -138,7 +138,7 @@ def test_a_topic_that_grows_is_noticed(two: ProduceBroker) -> None:
 
 
 def test_a_topic_that_is_deleted_is_asked_for_again(broker: ProduceBroker) -> None:
-    with producing(broker, metadata_max_age_ms=50, max_block_ms=500) as producer:
+    with producing(broker, metadata_max_age_ms=50, max_block_ms=2_000) as producer:
         producer.send(TOPIC, b"x").result(10)
         broker.known_topics[TOPIC] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         wait_until(lambda: producer._accumulator.appender.partition_count(TOPIC) == 0)
@@ -203,7 +203,7 @@ def test_a_frozen_broker_holds_up_nobody_else(broker: ProduceBroker) -> None:
     with ProduceBroker(node_id=2) as other:
         broker.peers.append(other)
         broker.leaders[0] = 2
-        other.faults.append(lambda request: frozen.wait(10) and None)
+        other.faults.append(lambda request: frozen.wait(60) and None)
         with producing(broker, linger_ms=0) as producer:
             value = bytes(900_000)
             stuck = [producer.send(TOPIC, value, partition=0) for _ in range(20)]
@@ -211,7 +211,7 @@ def test_a_frozen_broker_holds_up_nobody_else(broker: ProduceBroker) -> None:
             started = time.monotonic()
             for number in range(5):
                 assert producer.send(TOPIC, b"z", partition=1).result(10).offset == number
-            assert time.monotonic() - started < 2
+            assert time.monotonic() - started < 20
             frozen.set()
             assert [delivery.result(20).offset for delivery in stuck] == list(range(20))
 

@@ -142,10 +142,10 @@ def test_many_small_elements_cost_no_more_than_their_number_allows(
     assert cls.decode(allowed, version)
     assert _peak_of(cls, version, allowed) < 100 * len(allowed)
     gc.collect()
-    begun = time.process_time()
+    begun = time.thread_time()
     with pytest.raises(ProtocolError, match="more than 1048576 elements"):
         cls.decode(frame((1 << 20) + 1), version)
-    assert time.process_time() - begun < 3
+    assert time.thread_time() - begun < 10
 
 
 def test_tagged_fields_count_as_elements() -> None:

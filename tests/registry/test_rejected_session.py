@@ -3,12 +3,15 @@
 import socket
 import struct
 import threading
-import time
+from types import SimpleNamespace
 
 import pytest
 
+from pyklient.registry import rejected_session as module
 from pyklient.registry.rejected_session import RejectedSession
-from tests.servers.process import wait_until
+
+_SESSION = 30.0
+"""The session time-out in seconds, which is also the longest wait for the answer of a server."""
 
 
 def attempt(rejected: RejectedSession, answer: bytes) -> bool:
@@ -34,17 +37,21 @@ def session(timeout_ms: int) -> bytes:
     return struct.pack(">iiiqi16s?", 37, 0, timeout_ms, 7, 16, bytes(16), False)
 
 
-def rejected_session() -> RejectedSession:
-    rejected = RejectedSession(session_timeout=0.05)
+@pytest.fixture
+def rejected(monkeypatch: pytest.MonkeyPatch) -> RejectedSession:
+    """A session that no server has accepted for the session time-out."""
+    now = 100.0
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now))
+    rejected = RejectedSession(_SESSION)
     rejected.accepted()
-    began = time.monotonic()
     assert not attempt(rejected, b"")  # the session time-out begins
-    wait_until(lambda: time.monotonic() > began + 0.05, 10, "the end of the session time-out")
+    now += _SESSION - 1
+    assert not attempt(rejected, b"")
+    now += 1
     return rejected
 
 
-def test_a_session_is_given_up_if_only_new_ones_are_accepted() -> None:
-    rejected = rejected_session()
+def test_a_session_is_given_up_if_only_new_ones_are_accepted(rejected: RejectedSession) -> None:
     with pytest.raises(
         ConnectionError, match="the ZooKeeper server accepts new sessions, but not the existing session"
     ):
@@ -57,8 +64,9 @@ def test_a_session_is_given_up_if_only_new_ones_are_accepted() -> None:
 
 
 @pytest.mark.parametrize("answer", [b"", session(0), b"HTTP/1.1 400 Bad Request", struct.pack(">i", 12)])
-def test_a_session_is_kept_while_no_server_accepts_a_new_one(answer: bytes) -> None:
-    rejected = rejected_session()
+def test_a_session_is_kept_while_no_server_accepts_a_new_one(
+    rejected: RejectedSession, answer: bytes
+) -> None:
     for _ in range(3):
         with pytest.raises(
             ConnectionError, match="the ZooKeeper server accepts connections, but does not begin a session"

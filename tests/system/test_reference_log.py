@@ -31,7 +31,7 @@ def test_a_log_of_several_segments_survives_sigkill_with_every_acknowledged_reco
     sent: list[Delivery] = []
     stop = threading.Event()
     producer = Producer(
-        broker.bootstrap_servers, batch_size=2_000, request_timeout_ms=500, delivery_timeout_ms=3_000
+        broker.bootstrap_servers, batch_size=2_000, request_timeout_ms=1_000, delivery_timeout_ms=8_000
     )
 
     def produce() -> None:

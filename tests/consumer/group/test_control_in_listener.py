@@ -260,12 +260,12 @@ def test_a_member_whose_listener_moves_partitions_for_longer_than_the_session_st
     feed: Feed, fetched: list[Any]
 ) -> None:
     topic, group = feed.topic(1, *LETTERS), feed.name()
-    with connect_to_group(feed, group, session_timeout_ms=300) as connector:
+    with connect_to_group(feed, group, session_timeout_ms=2_000) as connector:
 
         def control(stream: KafkaStream, partition: TopicPartition) -> None:
             stream.seek(partition, 6)
             before = feed.members(group)
-            threading.Event().wait(0.7)  # more than two sessions
+            threading.Event().wait(4.5)  # more than two sessions
             assert (feed.members(group), fetched) == (before, [])
 
         listener = OnAssignment(connector, control)

@@ -111,7 +111,7 @@ def test_a_filter_that_selects_nothing_waits(connect: Connect, feed: Feed) -> No
         began = time.monotonic()
         with pytest.raises(ConsumerTimeout, match=prefix):
             next(iter(stream))
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 20
         topic = feed.topic(1, "a", name=f"{prefix}-1")
         wait_for(lambda: stream.topics == (topic,), "the topic")
         assert read(stream, 1) == ["a"]

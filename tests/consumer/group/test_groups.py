@@ -21,7 +21,7 @@ QUICK: dict[str, Any] = {
     "fetch_max_wait_ms": 50,
     "heartbeat_interval_ms": 30,
     "session_timeout_ms": 3000,
-    "consumer_timeout_ms": 10_000,
+    "consumer_timeout_ms": 20_000,
 }
 
 
@@ -47,7 +47,7 @@ class Reader:
         return {message.partition for message in self.seen}
 
     def join(self) -> None:
-        self._thread.join(10)
+        self._thread.join(30)
         assert not self._thread.is_alive()
 
 
@@ -230,12 +230,12 @@ def held(connector: ConsumerConnector) -> set[int]:
 def test_a_slow_handler_keeps_its_partitions_and_its_commit_counts(feed: Feed) -> None:
     topic, group = feed.topic(1, "a", "b"), feed.name()
     listener = Listener()
-    options = {"session_timeout_ms": 800, "enable_auto_commit": False}
+    options = {"session_timeout_ms": 2_000, "enable_auto_commit": False}
     with connect(feed, group, **options) as connector:
         connector.set_rebalance_listener(listener)
         loop = iter(connector.stream(topic))
         next(loop)
-        threading.Event().wait(2)  # the slow handler: twice the session time-out and more
+        threading.Event().wait(4.5)  # the slow handler: twice the session time-out and more
         connector.commit_offsets()
         assert next(loop).value == b"b"
         assert len(listener.told) == 2, "no rebalance"
@@ -251,12 +251,12 @@ def test_a_message_in_hand_through_a_rebalance_is_finished_and_committed(feed: F
         def work() -> None:
             for _ in stream:
                 got.set()
-                go_on.wait(5)
+                go_on.wait(60)
                 connector.commit_offsets()
 
         reader = threading.Thread(target=work)
         reader.start()
-        assert got.wait(5)
+        assert got.wait(30)
         other = connect(feed, group, enable_auto_commit=False)
         joining = threading.Thread(target=lambda: other.stream(topic))
         joining.start()
@@ -329,7 +329,7 @@ def test_different_ways_of_dealing_do_not_mix(feed: Feed) -> None:
 
 def test_new_partitions_are_noticed_and_dealt(feed: Feed) -> None:
     topic, group = feed.topic(1, "a"), feed.name()
-    with connect(feed, group, metadata_max_age_ms=30, consumer_timeout_ms=5000) as connector:
+    with connect(feed, group, metadata_max_age_ms=30, consumer_timeout_ms=30_000) as connector:
         loop = iter(connector.stream(topic))
         assert next(loop).value == b"a"
         feed.grow(topic, 3)
@@ -339,7 +339,7 @@ def test_new_partitions_are_noticed_and_dealt(feed: Feed) -> None:
 
 def test_a_topic_that_comes_later_is_read_from_then_on(feed: Feed, caplog: pytest.LogCaptureFixture) -> None:
     topic, group = feed.name(), feed.name()
-    with connect(feed, group, metadata_max_age_ms=30, consumer_timeout_ms=5000) as connector:
+    with connect(feed, group, metadata_max_age_ms=30, consumer_timeout_ms=30_000) as connector:
         stream = connector.stream(topic)
         assert f"do not exist yet: {topic}" in caplog.text
         feed.topic(2, "a", name=topic)
@@ -348,7 +348,7 @@ def test_a_topic_that_comes_later_is_read_from_then_on(feed: Feed, caplog: pytes
 
 def test_a_member_whose_coordinator_forgot_it_joins_again(feed: Feed) -> None:
     topic, group = feed.topic(1, "a"), feed.name()
-    with connect(feed, group, consumer_timeout_ms=2_000, session_timeout_ms=300) as connector:
+    with connect(feed, group, consumer_timeout_ms=2_000, session_timeout_ms=2_000) as connector:
         stream = connector.stream(topic)
         membership: Any = connector._membership
         membership._member.member_id = "nobody"
@@ -368,7 +368,7 @@ def test_joining_in_vain_is_given_up_in_time_and_leaves_no_thread(feed: Feed) ->
         began = time.monotonic()
         with pytest.raises(KafkaTimeoutError, match="could not join within"):
             late.stream(topic)
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 20
         assert not [each.name for each in set(threading.enumerate()) - before if "-group-" in each.name]
 
 
@@ -381,11 +381,11 @@ def test_closing_while_others_are_waited_for_does_not_take_long(feed: Feed) -> N
         def work() -> None:
             for _ in stream:
                 got.set()
-                go_on.wait(10)
+                go_on.wait(60)
 
         reader = threading.Thread(target=work)
         reader.start()
-        assert got.wait(5)
+        assert got.wait(30)
         late = connect(feed, group, session_timeout_ms=30_000)
         raised: list[str] = []
 
@@ -400,8 +400,8 @@ def test_closing_while_others_are_waited_for_does_not_take_long(feed: Feed) -> N
         wait_for(lambda: released(holder), "the rebalance to begin")
         began = time.monotonic()
         late.close()
-        assert time.monotonic() - began < 3
-        joining.join(5)
+        assert time.monotonic() - began < 20
+        joining.join(30)
         assert raised == ["this ConsumerConnector was closed before it had joined its group"]
         go_on.set()
         holder.close()

@@ -57,7 +57,7 @@ def test_a_silent_topic_raises_consumer_timeout_and_a_new_loop_resumes() -> None
         began = time.monotonic()
         with pytest.raises(ConsumerTimeout, match="no message arrived for t within"):
             next(iter(bench.stream))
-        assert 0.04 < time.monotonic() - began < 1
+        assert 0.04 < time.monotonic() - began < 10
     bench.put(batch("a"), then=1)
     assert values(list(islice(bench.stream, 1))) == ["a"]
 

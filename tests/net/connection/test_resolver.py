@@ -53,9 +53,9 @@ def test_a_name_server_that_does_not_answer_takes_no_longer_than_the_caller_allo
     name_server: NameServer,
 ) -> None:
     client = NetworkClient(config_for(bootstrap_servers="one.invalid:9092,two.invalid:9092"))
-    said = r"^No broker answered within 0\.4 s .*'(one|two)\.invalid': the addresses of \1\.invalid were not "
+    said = r"^No broker answered within 2 s .*'(one|two)\.invalid': the addresses of \1\.invalid were not "
     with pytest.raises(KafkaTimeoutError, match=said):
-        client.refresh_metadata((), 0.4)
+        client.refresh_metadata((), 2)
     wait_until(lambda: len(name_server.asked) == 2, 10, "both lookups, each once however often tried")
     assert sorted(name_server.asked) == ["one.invalid", "two.invalid"]
     client.close()
@@ -66,7 +66,7 @@ def test_a_call_of_a_client_is_as_bounded(name_server: NameServer) -> None:
         Admin("slow.invalid") as admin,
         pytest.raises(KafkaTimeoutError, match=r"slow\.invalid': the addresses of slow\.invalid"),
     ):
-        admin.topics(timeout=0.3)
+        admin.topics(timeout=1)
 
 
 def test_closing_the_client_ends_the_wait(name_server: NameServer) -> None:

@@ -91,7 +91,7 @@ def client_of(broker: ScriptedBroker, mechanism: str, **options: Any) -> Network
 def connect(broker: ScriptedBroker, mechanism: str, **options: Any) -> None:
     client = client_of(broker, mechanism, **options)
     try:
-        client.refresh_metadata((), 2)
+        client.refresh_metadata((), 20)
     finally:
         client.close()
 
@@ -180,13 +180,13 @@ def test_a_nul_in_a_plain_password_is_refused_before_it_is_sent(broker: SaslBrok
 def test_a_session_is_replaced_before_the_broker_ends_it() -> None:
     with SaslBroker(lifetime_ms=1_000) as broker:
         client = client_of(broker, "SCRAM-SHA-256")
-        client.refresh_metadata((), 2)
-        first = client.connection(1, Purpose.OTHER, 2)
+        client.refresh_metadata((), 20)
+        first = client.connection(1, Purpose.OTHER, 20)
         assert not first.expired
         while not first.expired:
             client.pause(0.01)
-        second = client.connection(1, Purpose.OTHER, 2)
-        second.ask(MetadataRequest(topics=[]), 2)
+        second = client.connection(1, Purpose.OTHER, 20)
+        second.ask(MetadataRequest(topics=[]), 20)
         assert second is not first
         assert not first.alive
         client.close()

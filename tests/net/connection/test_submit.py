@@ -49,20 +49,20 @@ def test_what_would_take_a_wait_is_left_to_another_thread(ended: bool) -> None:
         closing = threading.Thread(target=connection.close)
         if ended:
             closing.start()  # it does not end before what is left has given up the right to send
-            wait_until(lambda: not connection.alive, 5, "an ended connection", poll=0.01)
+            wait_until(lambda: not connection.alive, 20, "an ended connection", poll=0.01)
         go_on.set()
         rests = [threading.Thread(target=rest) for rest in (left, *(() if ended else (before, behind)))]
         for thread in rests:
             thread.start()
         for thread in rests:
             thread.join(10)
-        wait_until(lambda: len(heard) == len(rests), 5, "an outcome for each", poll=0.01)
+        wait_until(lambda: len(heard) == len(rests), 20, "an outcome for each", poll=0.01)
         assert sorted(answer for answer, *_ in heard) == (
             ["second"] if ended else ["first", "second", "third"]
         )
         for _, response, error in heard:
             assert isinstance(error, ClosedError) if ended else response.throttle_time_ms == 5
-        assert isinstance(failure_of(busy), ClosedError) if ended else busy.result(5)
+        assert isinstance(failure_of(busy), ClosedError) if ended else busy.result(20)
         if ended:
             closing.join(10)
         else:
@@ -75,9 +75,9 @@ def test_a_broker_that_hangs_up_after_a_request_without_a_response_may_have_reje
 ) -> None:
     broker.on(ProduceRequest, lambda request: HANG_UP)
     if answered_before:
-        connection.send(HeartbeatRequest()).result(2)
+        connection.send(HeartbeatRequest()).result(20)
     connection.submit(ProduceRequest(), 9, lambda *_: None, timeout=2, expects_reply=False)
-    wait_until(lambda: not connection.alive, 5, "an ended connection", poll=0.01)
+    wait_until(lambda: not connection.alive, 20, "an ended connection", poll=0.01)
     with pytest.raises(BrokerConnectionError, match="closed the connection; it may have rejected messages"):
         connection.send(HeartbeatRequest())
 
@@ -86,13 +86,13 @@ def test_a_small_request_goes_at_once_and_an_ended_connection_says_so(
     broker: ScriptedBroker, connection: Connection
 ) -> None:
     heard: list[Any] = []
-    connection.send(HeartbeatRequest()).result(2)
+    connection.send(HeartbeatRequest()).result(20)
     for number in range(3):
         request = HeartbeatRequest(generation_id=number)
         assert (
-            connection.submit_at_once(request, 3, lambda *outcome: heard.append(outcome), timeout=2) is None
+            connection.submit_at_once(request, 3, lambda *outcome: heard.append(outcome), timeout=20) is None
         )
-    wait_until(lambda: len(heard) == 3, 5, "three answers", poll=0.01)
+    wait_until(lambda: len(heard) == 3, 20, "three answers", poll=0.01)
     assert [(response.throttle_time_ms, error) for response, error in heard] == [
         (0, None),
         (1, None),
@@ -100,7 +100,7 @@ def test_a_small_request_goes_at_once_and_an_ended_connection_says_so(
     ]
     connection.close()
     with pytest.raises(ClosedError):
-        connection.submit_at_once(HeartbeatRequest(), 3, lambda *outcome: heard.append(outcome), timeout=2)
+        connection.submit_at_once(HeartbeatRequest(), 3, lambda *outcome: heard.append(outcome), timeout=20)
     assert len(heard) == 3
 
 
@@ -130,10 +130,10 @@ def test_what_nobody_foresaw_in_a_write_is_told_once_and_ends_the_connection(at_
     connection.complete_setup({HeartbeatRequest.api_key: (0, 4)}, None, "")
 
     def submit() -> None:
-        connection.submit(HeartbeatRequest(), 3, lambda *outcome: heard.append(outcome), timeout=5)
+        connection.submit(HeartbeatRequest(), 3, lambda *outcome: heard.append(outcome), timeout=20)
 
     def submit_at_once() -> None:
-        connection.submit_at_once(HeartbeatRequest(), 3, lambda *outcome: heard.append(outcome), timeout=5)
+        connection.submit_at_once(HeartbeatRequest(), 3, lambda *outcome: heard.append(outcome), timeout=20)
 
     with far:
         connection._responses.start(5)

@@ -43,7 +43,7 @@ def ask_metadata(broker: ScriptedBroker | RawServer, **options: Any) -> None:
     """Ask for metadata once, with a client of *options*."""
     client = NetworkClient(config_for(broker, **options))
     try:
-        client.connection(-1, Purpose.OTHER, 2).ask(MetadataRequest(topics=[]), 2)
+        client.connection(-1, Purpose.OTHER, 20).ask(MetadataRequest(topics=[]), 20)
     finally:
         client.close()
 
@@ -182,7 +182,7 @@ def test_a_refusal_is_read_though_the_broker_has_hung_up_already(certificates: C
     with RawServer(refuse) as server, socket.create_connection((server.host, server.port)) as sock:
         transport = TlsTransport(TcpTransport(sock, "peer"), "peer", trusting, "127.0.0.1")
         transport.handshake(time_left())
-        assert hung_up.wait(5)
+        assert hung_up.wait(20)
         with pytest.raises(AuthenticationError, match="ssl_keystore_location"):
             keep_sending(transport)
 
@@ -202,7 +202,7 @@ def test_large_requests_and_answers_cross_each_other(certificates: Certificates)
                 data = tls.recv(65536)
                 tls.sendall(data)
                 remaining -= len(data)
-            echoed.wait(5)
+            echoed.wait(20)
 
     client_context = ssl.create_default_context(cafile=str(certificates.authority))
     with RawServer(echo) as server, socket.create_connection((server.host, server.port)) as sock:
@@ -216,7 +216,7 @@ def test_large_requests_and_answers_cross_each_other(certificates: Certificates)
         started = time.monotonic()
         with pytest.raises(KafkaTimeoutError):
             transport.receive(1, time_left(0.05))
-        assert time.monotonic() - started < 1
+        assert time.monotonic() - started < 10
         echoed.set()
         with pytest.raises(BrokerConnectionError, match="peer closed the connection"):
             transport.receive(1, time_left())

@@ -245,7 +245,7 @@ def test_memory_that_is_used_up_blocks_and_then_fails() -> None:
     started = time.monotonic()
     with pytest.raises(BufferFullError, match="max_block_ms=50"):
         bench.send("clicks", bytes(90))
-    assert 0.05 <= time.monotonic() - started < 1
+    assert 0.05 <= time.monotonic() - started < 20
     assert bench.accumulator.appender.used_memory <= 80_000
 
 

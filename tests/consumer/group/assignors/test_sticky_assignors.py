@@ -71,9 +71,9 @@ def test_a_thousand_partitions_are_assigned_to_twenty_members_within_two_seconds
     got: dict[str, list[TopicPartition]] = {}
     for generation, some in enumerate((members[:20], members, members[1:], members[:20])):
         joined = after(assignor, got, generation - 1, *some)
-        began = time.process_time()
+        began = time.thread_time()
         got = assign(assignor, joined, partitions)
-        assert time.process_time() - began < 2
+        assert time.thread_time() - began < 2
         counts = Counter(where for of in got.values() for where in of)
         assert set(counts.values()) <= {1}
 

@@ -58,7 +58,7 @@ def test_a_member_of_kafka_does_not_wait_for_ever(cluster: PlantedCluster) -> No
     with cluster.connect(group, "old") as old:
         old.stream(topic)
         new: ConsumerConnector = cluster.connect(
-            group, None, coordination="kafka", default_api_timeout_ms=700
+            group, None, coordination="kafka", default_api_timeout_ms=4_000
         )
         with pytest.raises(KafkaTimeoutError, match=rf"after \d\.\d s: {group}_old\. A member"):
             new.stream(topic)
@@ -72,7 +72,7 @@ def test_a_member_of_zookeeper_waits_only_for_readers_of_the_same_topics_and_not
         live.stream(topic)
         with cluster.connect(group, "apart") as apart:
             apart.stream(other)
-        late = cluster.connect(group, "late", default_api_timeout_ms=700)
+        late = cluster.connect(group, "late", default_api_timeout_ms=4_000)
         with (
             late,
             pytest.raises(KafkaTimeoutError, match=r"coordination='kafka' after \d\.\d s: live-.*Stop"),

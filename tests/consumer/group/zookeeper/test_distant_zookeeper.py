@@ -8,7 +8,7 @@ from tests.consumer.group.zookeeper.planted import PlantedCluster
 from tests.servers.delaying import DelayingProxy
 
 PARTITIONS = 200
-ROUND_TRIP = 0.04
+ROUND_TRIP = 0.1
 ONE_BY_ONE = PARTITIONS * ROUND_TRIP
 """The seconds for one request for each partition, if each request waited for the answer to the one before."""
 

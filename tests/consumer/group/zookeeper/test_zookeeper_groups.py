@@ -79,7 +79,7 @@ def test_row_13_a_timeout_ends_the_loop_and_the_next_loop_goes_on(cluster: Plant
             began = time.monotonic()
             with pytest.raises(ConsumerTimeout):
                 next(iter(stream))
-            assert 0.2 <= time.monotonic() - began < 2
+            assert 0.2 <= time.monotonic() - began < 20
             cluster.feed.send(topic, [text])
             assert values(stream, 1) == [text]
 
@@ -349,7 +349,7 @@ def test_zookeeper_that_cannot_be_reached_is_an_error_when_streams_are_made() ->
     began = time.monotonic()
     with pytest.raises(KafkaError, match=r"127\.0\.0\.1:1"):
         connector.stream("t")
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30
 
 
 def test_coordination_by_zookeeper_needs_its_address() -> None:
