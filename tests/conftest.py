@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 from pyklient import kernel
 from tests.run import groups
 from tests.run import seed as seeds
+from tests.run.earlier_threads import EarlierThreads
 from tests.run.report import Report
 from tests.servers.kinds import KINDS, SUITE, Wanted
 from tests.servers.pool import SERVERS
@@ -58,6 +59,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     config.pluginmanager.register(Report(config), "pyklient-report")
+    config.pluginmanager.register(EarlierThreads(), "pyklient-earlier-threads")
 
 
 def pytest_report_header(config: pytest.Config) -> str:

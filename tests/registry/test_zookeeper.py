@@ -160,16 +160,16 @@ def test_a_long_dialogue_goes_on_as_long_as_answers_come(
     with DelayingProxy(hosts, round_trip=0.4) as proxy:
         session = ZooKeeper(ZooKeeperSettings(address=f"{proxy.address}{slash}{chroot}"))
         session.ask(Read("/"), 10)
-        assert session.play(dialogue(), 1.7, per_answer=True) == "the end"
+        assert session.play(dialogue(), 1.5, per_answer=True) == "the end"
         with pytest.raises(
-            KafkaTimeoutError, match=r"within 1.7 s, in which it answered [1-3] other requests"
+            KafkaTimeoutError, match=r"within 1.5 s, in which it answered [1-3] other requests"
         ):
-            session.play(dialogue(), 1.7)
+            session.play(dialogue(), 1.5)
         proxy.stall()
         with pytest.raises(
-            KafkaTimeoutError, match=r"did not answer a request for / within 1.7 s; it is not"
+            KafkaTimeoutError, match=r"did not answer a request for / within 1.5 s; it is not"
         ):
-            session.play(dialogue(), 1.7, per_answer=True)
+            session.play(dialogue(), 1.5, per_answer=True)
         session.close()
 
 
@@ -395,13 +395,21 @@ def _processor_time_of_failure(session: ZooKeeper) -> float:
 def _processor_time() -> float:
     """Return the seconds of processor time of the calling thread and of the threads of sessions, which do not
     include those of other tests in this process."""
-    clocks = [
-        time.pthread_getcpuclockid(thread.ident)
-        for thread in threading.enumerate()
-        if thread.ident is not None and thread.name.startswith("pyklient-zookeeper")
-    ]
+    clocks = [time.pthread_getcpuclockid(thread.ident) for thread in _threads() if thread.ident is not None]
     return time.thread_time() + sum(map(time.clock_gettime, clocks))
 
 
-def _threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("pyklient-zookeeper")]
+_others: set[threading.Thread] = set()
+"""The threads that ran before the test began."""
+
+
+@pytest.fixture(autouse=True)
+def _note_other_threads() -> None:
+    _others.clear()
+    _others.update(threading.enumerate())
+
+
+def _threads() -> list[threading.Thread]:
+    """Return the threads of the sessions that the test has begun."""
+    started = set(threading.enumerate()) - _others
+    return [thread for thread in started if thread.name.startswith("pyklient-zookeeper")]
