@@ -183,11 +183,14 @@ class Mirror:
         targets = TargetTopics(admin, self._create_topics)
         threads: list[threading.Thread] = []
         try:
-            syncs = None if self._groups is None else self._syncs(admin, producer)
+            syncs: PartitionSyncs | None = None
             for number, options in enumerate(self._sources):
+                source = Admin(**known_options(AdminConfig, options))
+                if self._groups is not None:
+                    syncs = self._syncs(admin, producer, source)
                 task = MirrorTask(
                     ConsumerConnector(**options),
-                    Admin(**known_options(AdminConfig, options)),
+                    source,
                     producer,
                     targets,
                     self._rules,
@@ -222,11 +225,11 @@ class Mirror:
         finally:
             self._stopping.set()
 
-    def _syncs(self, admin: Admin, producer: Producer) -> PartitionSyncs:
-        """Return the offset syncs of this mirror. *admin* and *producer* are clients of the target
-        cluster."""
+    def _syncs(self, admin: Admin, producer: Producer, source: Admin) -> PartitionSyncs:
+        """Return the offset syncs of this mirror. *admin* and *producer* are clients of the target cluster,
+        and *source* is one of the source cluster."""
         reading = known_options(ConsumerConfig, self._target)
-        return PartitionSyncs(reading, self._mirror_group, admin, producer)
+        return PartitionSyncs(reading, self._mirror_group, admin, producer, source)
 
     def _translate_groups(self, syncs: PartitionSyncs, target: Admin) -> None:
         """Translate the offsets of groups until the mirror ends. An exception ends the mirror."""

@@ -27,6 +27,8 @@ _log = logging.getLogger("pyklient.mirror")
 SYNC_TOPIC: Final = "pyklient-mirror-syncs"
 _REPLICAS: Final = 3
 """The number of replicas of the topic, if the target cluster has as many brokers."""
+_CALL_TIMEOUT: Final = 10.0
+"""The seconds that a call to the source cluster may take."""
 
 
 def create_sync_topic(admin: Admin) -> None:
@@ -74,13 +76,19 @@ class PartitionSyncs:
     """The offset syncs of the partitions that a task of a mirror copies. The thread of the task uses it.
 
     *options* are those of a consumer of the target cluster, and *admin* and *producer* are clients of it.
+    *source* is a client of the source cluster.
 
     Syncs are stored only after the mirror's group has accepted the offsets of their records. So a member that
     has lost a partition stores no syncs of it.
     """
 
     def __init__(
-        self, options: Mapping[str, Any], mirror_group: str, admin: Admin, producer: Producer
+        self,
+        options: Mapping[str, Any],
+        mirror_group: str,
+        admin: Admin,
+        producer: Producer,
+        source: Admin,
     ) -> None:
         self.latest: Mapping[TopicPartition, tuple[OffsetSync, ...]] = {}
         """The syncs of each partition, as of the last commit. It is replaced as a whole, so that another
@@ -89,6 +97,7 @@ class PartitionSyncs:
         self._mirror_group = mirror_group
         self._admin = admin
         self._producer = producer
+        self._source = source
         self._syncs: dict[TopicPartition, OffsetSyncs] = {}
         self._sent: list[tuple[OffsetSyncs, int, Delivery]] = []
 
@@ -113,8 +122,17 @@ class PartitionSyncs:
                 error,
             )
             stored = {}
-        self._syncs |= {each: OffsetSyncs(stored.get(each)) for each in partitions}
+        ends = self._source_ends(partitions)
+        self._syncs |= {each: OffsetSyncs(stored.get(each), ends.get(each)) for each in partitions}
         self.latest = {**self.latest, **{each: self._syncs[each].all for each in partitions}}
+
+    def _source_ends(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """Return the ends of *partitions* in the source cluster; none if it cannot be reached."""
+        try:
+            return self._source.end_offsets(list(partitions), timeout=_CALL_TIMEOUT)
+        except KafkaError as error:
+            _log.debug("the ends of the source partitions are not known: %s", error)
+            return {}
 
     def note(self, confirmed: Iterable[ConfirmedRecords]) -> None:
         """Record that the target cluster has stored the records *confirmed*."""

@@ -38,8 +38,12 @@ def copied(
         with Producer(broker.bootstrap_servers) as producer:
             producer.send_many(where.topic, [b"v"] * 200, partition=where.partition)
     options = {"bootstrap_servers": target.bootstrap_servers}
-    with Admin(target.bootstrap_servers) as admin, Producer(target.bootstrap_servers) as producer:
-        syncs = PartitionSyncs(options, mirror_group, admin, producer)
+    with (
+        Admin(source.bootstrap_servers) as there,
+        Admin(target.bootstrap_servers) as admin,
+        Producer(target.bootstrap_servers) as producer,
+    ):
+        syncs = PartitionSyncs(options, mirror_group, admin, producer, there)
         syncs.begin([where], assigned=True)
         syncs.note(ConfirmedRecords(where, at, where, there, count) for at, there, count in runs)
         syncs.store([where])
