@@ -18,8 +18,9 @@ from pyklient.mirror.clusters import Cluster, known_options, options_of_cluster
 from pyklient.mirror.group_translation import GroupTranslation
 from pyklient.mirror.mirror_metrics import MirrorMetrics
 from pyklient.mirror.mirror_task import MirrorTask, Rules
+from pyklient.mirror.partition_syncs import PartitionSyncs
 from pyklient.mirror.producer_record import Handler
-from pyklient.mirror.sync_topic import PartitionSyncs
+from pyklient.mirror.target_admin import TargetAdmin
 from pyklient.mirror.target_topics import TargetTopics
 from pyklient.producer.producer import Producer
 from pyklient.protocol.records import Compression
@@ -178,7 +179,7 @@ class Mirror:
         )
 
     def _run(self, watch: Callable[[MirrorMetrics], object] | None, interval: float) -> None:
-        admin = Admin(**known_options(AdminConfig, self._target))
+        admin = TargetAdmin(**known_options(AdminConfig, self._target))
         producer = self._producer = Producer(**self._target)
         targets = TargetTopics(admin, self._create_topics)
         threads: list[threading.Thread] = []
@@ -225,18 +226,20 @@ class Mirror:
         finally:
             self._stopping.set()
 
-    def _syncs(self, admin: Admin, producer: Producer, source: Admin) -> PartitionSyncs:
+    def _syncs(self, admin: TargetAdmin, producer: Producer, source: Admin) -> PartitionSyncs:
         """Return the offset syncs of this mirror. *admin* and *producer* are clients of the target cluster,
         and *source* is one of the source cluster."""
         reading = known_options(ConsumerConfig, self._target)
         return PartitionSyncs(reading, self._mirror_group, admin, producer, source)
 
-    def _translate_groups(self, syncs: PartitionSyncs, target: Admin) -> None:
+    def _translate_groups(self, syncs: PartitionSyncs, target: TargetAdmin) -> None:
         """Translate the offsets of groups until the mirror ends. An exception ends the mirror."""
         assert self._groups is not None
         try:
             with Admin(**known_options(AdminConfig, self._sources[0])) as source:
-                translation = GroupTranslation(source, target, self._groups, self._mirror_group)
+                translation = GroupTranslation(
+                    source, target, self._groups, self._mirror_group, self._stopping
+                )
                 while not self._stopping.wait(self._group_interval):
                     translation.translate(syncs.latest)
         except BaseException as error:

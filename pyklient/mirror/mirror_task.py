@@ -21,9 +21,10 @@ from pyklient.errors import BrokerError, CommitError, DeliveryError, KafkaError
 from pyklient.kernel import Batch, Delivery, Message, append_messages, decode
 from pyklient.log_events import log_fields
 from pyklient.mirror.deleted_topics import DeletedTopics
+from pyklient.mirror.partition_syncs import PartitionSyncs
 from pyklient.mirror.producer_record import Handler, ProducerRecord
 from pyklient.mirror.sent_records import Copies, FailedRecords, Sent, SentRecords
-from pyklient.mirror.sync_topic import SYNC_TOPIC, PartitionSyncs
+from pyklient.mirror.sync_topic import SYNC_TOPIC
 from pyklient.mirror.target_topics import TargetTopics
 from pyklient.outage import Outage
 from pyklient.producer.producer import Producer
@@ -284,6 +285,7 @@ class MirrorTask(ConsumerRebalanceListener):
         """Commit the positions of *partitions*, or of all partitions, as far as records are confirmed."""
         positions = self.sent.positions(partitions)
         if not positions:
+            self._store_syncs(())
             return
         try:
             self.connector.commit_offsets(positions)
@@ -296,8 +298,11 @@ class MirrorTask(ConsumerRebalanceListener):
             _log.warning("the offsets of mirrored records were not committed, and will be later: %s", error)
         else:
             self.sent.committed(positions)
-            if self.syncs is not None:
-                self.syncs.store(positions)
+            self._store_syncs(positions)
+
+    def _store_syncs(self, partitions: Collection[TopicPartition]) -> None:
+        if self.syncs is not None:
+            self.syncs.store(partitions)
 
     def _flush(self) -> None:
         """Wait for some time until the records that were sent are confirmed."""

@@ -159,6 +159,10 @@ class OffsetSyncs:
         changed, self._changed = self._changed, set()
         return {slot: self._slots.get(slot) for slot in sorted(changed)}
 
+    def store_all(self) -> None:
+        """Let ``pop_changes`` return all slots."""
+        self._changed.update(self._slots)
+
     def keep_changes(self, slots: Iterable[int]) -> None:
         """Record that *slots*, which ``pop_changes`` has returned, were not stored."""
         self._changed.update(slots)

@@ -68,7 +68,7 @@ def test_copies_that_a_crash_has_left_unknown_are_not_skipped() -> None:
 def test_copies_before_the_first_sync_are_unknown() -> None:
     syncs = OffsetSyncs()
     syncs.note(0, 30, 20)
-    assert syncs.all == ()
+    assert not syncs.all
     syncs.note(20, 50, 10)
     assert syncs.all == (OffsetSync(0, 30, 30),)
 
@@ -77,7 +77,7 @@ def test_nothing_is_held_back_behind_the_records_that_the_source_had_at_the_begi
     """The target has a million older records of other producers, and these go on."""
     syncs = OffsetSyncs(horizon=10)
     syncs.note(0, 1_000_000, 9)
-    assert syncs.all == ()
+    assert not syncs.all
     syncs.note(9, 1_000_009, 1)
     syncs.note(10, 2_000_000, 1)
     assert syncs.all == (OffsetSync(0, 1_000_000, 10), OffsetSync(10, 2_000_000, 1))
