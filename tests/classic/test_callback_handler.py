@@ -242,7 +242,7 @@ def test_an_exception_of_a_hook_that_only_observes_is_logged_and_changes_nothing
     outcome = play(Script("", "send 1 2;close", batch=1), recorder, Hooks(recorder))
     assert outcome.startswith("sent; closed")
     assert [call for call in recorder.calls if call.startswith("handle")] == ["handle 1", "handle 2"]
-    assert f"Hooks.{name} failed" in [record.message for record in caplog.records]
+    assert f"Hooks.{name} raised an exception" in [record.message for record in caplog.records]
     assert all(record.levelno == logging.ERROR for record in caplog.records)
 
 
