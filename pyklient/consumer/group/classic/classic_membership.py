@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
+from pyklient.assignors.built_in_assignors import offered_assignors
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
-from pyklient.consumer.group.assignors.assignors_by_name import offered_assignors
 from pyklient.consumer.group.classic.member import Member
 from pyklient.consumer.group.classic.member_loop import MemberLoop
 from pyklient.consumer.group.classic.states import State
@@ -36,7 +36,7 @@ class ClassicMembership:
         self._member = Member(
             coordinator,
             config.group_instance_id,
-            offered_assignors(config),
+            offered_assignors(config.partition_assignment_strategy),
             session_timeout_ms=config.session_timeout_ms,
             rebalance_timeout_ms=config.rebalance_timeout_ms,
             rack=config.client_rack,

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
+from pyklient.assignors.built_in_assignors import parse_strategy
 from pyklient.config import ConsumerConfig
-from pyklient.config.assignment_strategy import parse_strategy
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
 from pyklient.consumer.group.members_in_kafka import wait_for_members_in_kafka
 from pyklient.consumer.group.membership_thread import MembershipThread

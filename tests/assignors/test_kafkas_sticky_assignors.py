@@ -11,9 +11,9 @@ from typing import Any, Final
 import pytest
 
 from pyklient.assignor import LastAssignment, Partitions, Subscriber
-from pyklient.consumer.group.assignors.assignors_by_name import ASSIGNORS
+from pyklient.assignors.built_in_assignors import load_assignor
 from pyklient.topic_partition import TopicPartition
-from tests.consumer.group.assignors.test_kafkas_assignors import name
+from tests.assignors.test_kafkas_assignors import name
 from tests.oracles.process import Oracle
 from tests.run.seed import dice
 
@@ -36,7 +36,7 @@ class Group:
 
     def __init__(self, chance: random.Random, assignor: str, *, racks: bool, equal: bool) -> None:
         self._chance = chance
-        self._assignor = ASSIGNORS[assignor]
+        self._assignor = load_assignor(assignor)
         self._racks = racks
         self._equal = equal
         self._names: set[str] = set()
@@ -126,7 +126,7 @@ def test_a_group_gets_the_partitions_that_kafka_gives_it_in_each_generation(
             question(assignor, each, group.partitions) for group, each in zip(groups, members, strict=True)
         ]
         for group, joined, asked, line in zip(groups, members, questions, oracle.ask(questions), strict=True):
-            assigned = ASSIGNORS[assignor].assign(joined, group.partitions)
+            assigned = load_assignor(assignor).assign(joined, group.partitions)
             assert _sorted(assigned) == _sorted(json.loads(line)), asked
             group.assign({each: list(partitions) for each, partitions in assigned.items()})
 
@@ -144,5 +144,5 @@ def test_the_user_data_is_that_of_kafka_byte_for_byte(oracle: Oracle, assignor: 
         for each in cases
     ]
     theirs = [json.loads(line) for line in oracle.ask(questions)]
-    ours = [ASSIGNORS[assignor].user_data(frozenset(), each) for each in cases]
+    ours = [load_assignor(assignor).user_data(frozenset(), each) for each in cases]
     assert [None if each is None else each.hex() for each in ours] == theirs

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from pyklient.assignor import Assignor, Partitions, Subscriber
-from pyklient.consumer.group.assignors.java_orders import utf16
-from pyklient.consumer.group.assignors.racks import Racks
+from pyklient.assignors.java_orders import utf16
+from pyklient.assignors.racks import Racks
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["RangeAssignor", "static_members_first"]

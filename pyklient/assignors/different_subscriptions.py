@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import combinations
 
 from pyklient.assignor import Partitions, Subscriber
-from pyklient.consumer.group.assignors.java_orders import PartitionSet, utf16
-from pyklient.consumer.group.assignors.owned_claims import OwnedClaims
-from pyklient.consumer.group.assignors.racks import Racks
+from pyklient.assignors.java_orders import PartitionSet, utf16
+from pyklient.assignors.owned_claims import OwnedClaims
+from pyklient.assignors.racks import Racks
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["DifferentSubscriptions"]

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from itertools import cycle
 
 from pyklient.assignor import Assignor, Partitions, Subscriber
-from pyklient.consumer.group.assignors.java_orders import utf16
-from pyklient.consumer.group.assignors.range_assignor import static_members_first
+from pyklient.assignors.java_orders import utf16
+from pyklient.assignors.range_assignor import static_members_first
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["RoundRobinAssignor"]

@@ -4,12 +4,12 @@ test_scalas_assignors.py runs."""
 import pytest
 
 from pyklient import TopicPartition
-from pyklient.consumer.group.zookeeper.thread_ids import ThreadId
-from pyklient.consumer.group.zookeeper.zookeeper_assignors import (
+from pyklient.consumer.group.zookeeper.thread_assignment import (
     assign_range_to_threads,
     assign_round_robin_to_threads,
     has_identical_threads,
 )
+from pyklient.consumer.group.zookeeper.thread_ids import ThreadId
 from pyklient.kernel import string_hash
 
 

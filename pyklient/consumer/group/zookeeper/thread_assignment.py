@@ -1,5 +1,5 @@
-"""Assignors for groups that ZooKeeper coordinates: each member computes the assignment of the whole group by
-itself, from the same nodes.
+"""The rules by which members of a ZooKeeper group assign partitions to threads. Each member computes the
+assignment of the whole group by itself, from the same nodes.
 
 So all members must compute the same assignment. Both rules assign partitions to threads (see ``thread_ids``)
 as the classes RangeAssignor and RoundRobinAssignor of Scala's high-level consumer do, partition for
@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
 from typing import TypeAlias
 
-from pyklient.consumer.group.assignors.even_split import split_evenly
+from pyklient.assignors.even_split import split_evenly
 from pyklient.consumer.group.zookeeper.thread_ids import ThreadId, java_order
 from pyklient.kernel import string_hash
 from pyklient.topic_partition import TopicPartition

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyklient.assignor import Partitions, Subscriber
-from pyklient.consumer.group.assignors.even_split import split_evenly
-from pyklient.consumer.group.assignors.range_assignor import RangeAssignor
-from pyklient.consumer.group.assignors.round_robin_assignor import RoundRobinAssignor
+from pyklient.assignors.even_split import split_evenly
+from pyklient.assignors.range_assignor import RangeAssignor
+from pyklient.assignors.round_robin_assignor import RoundRobinAssignor
 from pyklient.topic_partition import TopicPartition
 
 

@@ -8,11 +8,11 @@ from itertools import pairwise
 import pytest
 
 from pyklient.assignor import Assignor, LastAssignment, Partitions, Subscriber
-from pyklient.consumer.group.assignors.assignors_by_name import ASSIGNORS
+from pyklient.assignors.built_in_assignors import BUILT_IN_ASSIGNORS, load_assignor
 from pyklient.topic_partition import TopicPartition
-from tests.consumer.group.assignors.test_assignors import without_racks
+from tests.assignors.test_assignors import without_racks
 
-STICKY = [ASSIGNORS["sticky"], ASSIGNORS["cooperative-sticky"]]
+STICKY = [load_assignor("sticky"), load_assignor("cooperative-sticky")]
 
 
 def after(
@@ -56,7 +56,9 @@ def test_members_keep_what_they_have_and_a_partition_that_moves_is_given_back_fi
     assert {4, 5} <= set(numbers(without_a)["c"])
 
 
-@pytest.mark.parametrize("assignor", ASSIGNORS.values(), ids=lambda assignor: assignor.name)
+@pytest.mark.parametrize(
+    "assignor", [load_assignor(each) for each in BUILT_IN_ASSIGNORS], ids=lambda assignor: assignor.name
+)
 @pytest.mark.parametrize(("topics", "each"), [(1, 1000), (50, 20), (1000, 1)])
 @pytest.mark.parametrize("equal", [True, False], ids=["same-topics", "different-topics"])
 def test_a_thousand_partitions_are_assigned_to_twenty_members_within_two_seconds(
@@ -105,7 +107,7 @@ def test_of_two_members_that_claim_a_partition_the_one_of_the_newer_generation_k
 
 def test_a_subscription_of_an_old_client_tells_its_generation_in_its_user_data() -> None:
     here = frozenset({TopicPartition("t", 0)})
-    data = [ASSIGNORS["cooperative-sticky"].user_data(frozenset(), LastAssignment((), n)) for n in (1, 2)]
+    data = [load_assignor("cooperative-sticky").user_data(frozenset(), LastAssignment((), n)) for n in (1, 2)]
     members = [
         Subscriber(name, frozenset({"t"}), owned=here, user_data=each)
         for name, each in zip("ab", data, strict=True)

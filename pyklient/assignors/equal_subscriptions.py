@@ -9,9 +9,9 @@ from collections import deque
 from collections.abc import Sequence
 
 from pyklient.assignor import Partitions
-from pyklient.consumer.group.assignors.java_orders import utf16
-from pyklient.consumer.group.assignors.owned_claims import OwnedClaims
-from pyklient.consumer.group.assignors.racks import Racks
+from pyklient.assignors.java_orders import utf16
+from pyklient.assignors.owned_claims import OwnedClaims
+from pyklient.assignors.racks import Racks
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["EqualSubscriptions"]

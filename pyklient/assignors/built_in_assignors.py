@@ -1,25 +1,42 @@
-"""The values of ``partition_assignment_strategy``: names of assignors, and assignors of the user."""
+"""The assignors that ship with pyklient, and the option ``partition_assignment_strategy``, which names them.
 
-from collections.abc import Sequence
-from typing import Final
+A new assignor gets a module of its own in this folder, and a row in ``BUILT_IN_ASSIGNORS``.
+"""
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from pyklient.assignor import Assignor
 from pyklient.errors import ConfigurationError
 
-__all__ = ["CLASSES_IN_JAVA", "parse_strategy"]
+__all__ = ["BUILT_IN_ASSIGNORS", "load_assignor", "offered_assignors", "parse_strategy"]
 
-CLASSES_IN_JAVA: Final = {
-    "range": "RangeAssignor",
-    "roundrobin": "RoundRobinAssignor",
-    "sticky": "StickyAssignor",
-    "cooperative-sticky": "CooperativeStickyAssignor",
-}
-"""The names of the assignors that ship with pyklient, and the class of Java's consumer that corresponds to
-each."""
 
-_IN_ZOOKEEPER: Final = ("range", "roundrobin")
-_BY_CLASS: Final = {
-    f"org.apache.kafka.clients.consumer.{java}": name for name, java in CLASSES_IN_JAVA.items()
+class BuiltInAssignor(NamedTuple):
+    """The module of this folder and the class of an assignor that ships with pyklient. The corresponding
+    class of Java's consumer has the same name."""
+
+    module: str
+    class_name: str
+    in_zookeeper: bool = False
+    """True if the assignor also works in groups that ZooKeeper coordinates (see
+    ``pyklient.consumer.group.zookeeper.thread_assignment``)."""
+
+
+BUILT_IN_ASSIGNORS: Final[Mapping[str, BuiltInAssignor]] = MappingProxyType(
+    {
+        "range": BuiltInAssignor("range_assignor", "RangeAssignor", in_zookeeper=True),
+        "roundrobin": BuiltInAssignor("round_robin_assignor", "RoundRobinAssignor", in_zookeeper=True),
+        "sticky": BuiltInAssignor("sticky_assignor", "StickyAssignor"),
+        "cooperative-sticky": BuiltInAssignor("sticky_assignor", "CooperativeStickyAssignor"),
+    }
+)
+"""The assignors that ship with pyklient, by the names that ``partition_assignment_strategy`` accepts."""
+
+_BY_JAVA_CLASS: Final = {
+    f"org.apache.kafka.clients.consumer.{each.class_name}": name for name, each in BUILT_IN_ASSIGNORS.items()
 }
 
 
@@ -39,10 +56,10 @@ def parse_strategy(
         listed = strategy.split(",")
     else:
         listed = strategy if isinstance(strategy, (list, tuple)) else [strategy]
-    known = _IN_ZOOKEEPER if in_zookeeper else tuple(CLASSES_IN_JAVA)
+    known = [name for name, each in BUILT_IN_ASSIGNORS.items() if each.in_zookeeper or not in_zookeeper]
     found: dict[str, str | Assignor] = {}
     for each in listed:
-        chosen = _BY_CLASS.get(each.strip(), each.strip()) if isinstance(each, str) else each
+        chosen = _BY_JAVA_CLASS.get(each.strip(), each.strip()) if isinstance(each, str) else each
         accepted: str | Assignor
         name: str | None
         if isinstance(chosen, str) and chosen in known:
@@ -76,3 +93,18 @@ def parse_strategy(
             + ("exactly one with coordination='zookeeper'" if in_zookeeper else "at least one")
         )
     return tuple(found.values())
+
+
+def offered_assignors(strategy: str | Assignor | Sequence[str | Assignor]) -> Sequence[Assignor]:
+    """Return the assignors that a member offers to its group: those in *strategy*, in order of preference."""
+    return tuple(load_assignor(each) if isinstance(each, str) else each for each in parse_strategy(strategy))
+
+
+def load_assignor(name: str) -> Assignor:
+    """Return the assignor that ships with pyklient under *name*.
+
+    Its module is imported only now, because it imports the kernel, and most clients do not need it.
+    """
+    row = BUILT_IN_ASSIGNORS[name]
+    assignor: Assignor = getattr(import_module(f"pyklient.assignors.{row.module}"), row.class_name)()
+    return assignor

@@ -1,5 +1,7 @@
 """The values of the option ``partition_assignment_strategy``."""
 
+import subprocess
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,8 +9,8 @@ import pytest
 
 from pyklient import Assignor, ConfigurationError, ConsumerConfig, Subscriber, TopicPartition
 from pyklient.assignor import Partitions
-from pyklient.config.assignment_strategy import CLASSES_IN_JAVA, parse_strategy
-from pyklient.consumer.group.assignors.assignors_by_name import ASSIGNORS
+from pyklient.assignors.built_in_assignors import BUILT_IN_ASSIGNORS, load_assignor, parse_strategy
+from pyklient.consumer.group.zookeeper.thread_assignment import ZOOKEEPER_ASSIGNORS
 
 
 class Mine(Assignor):
@@ -69,6 +71,21 @@ def test_groups_in_zookeeper_have_one_of_the_two_classic_assignors(given: Any) -
         ConsumerConfig.from_options({**options, "partition_assignment_strategy": given})
 
 
-def test_every_name_belongs_to_an_assignor() -> None:
-    assert tuple(CLASSES_IN_JAVA) == tuple(ASSIGNORS)
-    assert {type(each).__name__ for each in ASSIGNORS.values()} == set(CLASSES_IN_JAVA.values())
+@pytest.mark.parametrize("name", BUILT_IN_ASSIGNORS)
+def test_each_name_belongs_to_an_assignor(name: str) -> None:
+    assert load_assignor(name).name == name
+
+
+def test_groups_in_zookeeper_have_a_function_for_each_assignor_that_they_may_name() -> None:
+    assert {name for name, each in BUILT_IN_ASSIGNORS.items() if each.in_zookeeper} == set(
+        ZOOKEEPER_ASSIGNORS
+    )
+
+
+def test_the_options_are_checked_without_the_kernel() -> None:
+    program = (
+        "import sys; from pyklient import ConsumerConfig; "
+        "ConsumerConfig.from_options({'partition_assignment_strategy': 'sticky'}); "
+        "sys.exit('pyklient.kernel' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

@@ -9,12 +9,12 @@ counted, and a partition does not go back to a member that has given up the topi
 from collections.abc import Callable, Mapping, Sequence, Set
 
 from pyklient.assignor import Assignor, LastAssignment, Partitions, Subscriber
-from pyklient.consumer.group.assignors.different_subscriptions import DifferentSubscriptions
-from pyklient.consumer.group.assignors.equal_subscriptions import EqualSubscriptions
-from pyklient.consumer.group.assignors.incremental import leave_out_owned
-from pyklient.consumer.group.assignors.java_orders import computed_order, hash_order
-from pyklient.consumer.group.assignors.owned_claims import owned_claims
-from pyklient.consumer.group.assignors.racks import Racks
+from pyklient.assignors.different_subscriptions import DifferentSubscriptions
+from pyklient.assignors.equal_subscriptions import EqualSubscriptions
+from pyklient.assignors.incremental import leave_out_owned
+from pyklient.assignors.java_orders import computed_order, hash_order
+from pyklient.assignors.owned_claims import owned_claims
+from pyklient.assignors.racks import Racks
 from pyklient.errors import ProtocolError
 from pyklient.protocol.messages.sticky_user_data import CooperativeStickyUserData, StickyUserData
 from pyklient.protocol.primitives import Reader

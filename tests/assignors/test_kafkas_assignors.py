@@ -8,8 +8,8 @@ from typing import Any, Final
 import pytest
 
 from pyklient.assignor import Assignor, Subscriber
-from pyklient.consumer.group.assignors.assignors_by_name import ASSIGNORS
-from tests.consumer.group.assignors.test_assignors import without_racks
+from pyklient.assignors.built_in_assignors import load_assignor
+from tests.assignors.test_assignors import without_racks
 from tests.oracles.process import Oracle
 from tests.run.seed import dice
 
@@ -87,13 +87,13 @@ def test_a_random_group_gets_the_partitions_that_kafka_gives_it(oracle: Oracle, 
     chance = dice("groups", assignor)
     groups = [group(chance) for _ in range(_GROUPS)]
     for given, theirs in zip(groups, kafkas(oracle, assignor, groups), strict=True):
-        assert ours(ASSIGNORS[assignor], *given) == theirs, given
+        assert ours(load_assignor(assignor), *given) == theirs, given
 
 
 def test_another_order_of_the_members_is_noticed(oracle: Oracle) -> None:
     static_first = [Subscriber("a", frozenset({"t"})), Subscriber("b", frozenset({"t"}), "z")]
     [theirs] = kafkas(oracle, "range", [(static_first, {"t": 3})])
     assert theirs == {"a": [["t", 2]], "b": [["t", 0], ["t", 1]]}
-    assert ours(ASSIGNORS["range"], static_first, {"t": 3}) == theirs
+    assert ours(load_assignor("range"), static_first, {"t": 3}) == theirs
     by_member_id = [each._replace(instance_id=None) for each in static_first]
-    assert ours(ASSIGNORS["range"], by_member_id, {"t": 3}) != theirs
+    assert ours(load_assignor("range"), by_member_id, {"t": 3}) != theirs
