@@ -8,6 +8,8 @@ from pyklient import argument_checks
 from pyklient.config import DEFAULT_SERVERS, ConsumerConfig
 from pyklient.config.dotted_names import by_option_name
 from pyklient.config.keyword_types import ConsumerOptions
+from pyklient.consumer.commit.background_commits import CommitCallback
+from pyklient.consumer.commit.offset_committer import OffsetCommitter
 from pyklient.consumer.connector_lifecycle import CLOSE_TIMEOUT, ConnectorLifecycle
 from pyklient.consumer.fetch.fetcher_manager import FetcherManager
 from pyklient.consumer.gathered_metrics import consumer_metrics
@@ -18,8 +20,6 @@ from pyklient.consumer.group.membership_and_offset_storage import choose_coordin
 from pyklient.consumer.group.standalone_membership import StandaloneMembership
 from pyklient.consumer.group.stream_choice import StreamChoice
 from pyklient.consumer.kafka_stream import KafkaStream
-from pyklient.consumer.offsets.background_commits import CommitCallback
-from pyklient.consumer.offsets.offset_committer import OffsetCommitter
 from pyklient.consumer.owned_partitions import Ownership
 from pyklient.consumer.parallel.key_queues import Order
 from pyklient.consumer.parallel.parallel_consumer import (

@@ -11,12 +11,12 @@ from typing import Any
 
 from pyklient import argument_checks
 from pyklient.config import ConsumerConfig
+from pyklient.consumer.commit.background_commits import CommitCallback
+from pyklient.consumer.commit.offset_committer import OffsetCommitter
 from pyklient.consumer.connector_lifecycle import ConnectorLifecycle
 from pyklient.consumer.fetch.fetcher_manager import FetcherManager
-from pyklient.consumer.offsets.background_commits import CommitCallback
-from pyklient.consumer.offsets.offset_committer import OffsetCommitter
-from pyklient.consumer.offsets.offset_storage import OffsetStorage
-from pyklient.consumer.offsets.saved_positions import SavedPositions, no_commits
+from pyklient.consumer.offset_storages.offset_storage import OffsetStorage
+from pyklient.consumer.offset_storages.saved_positions import SavedPositions, no_commits
 from pyklient.consumer.owned_partitions import Ownership
 from pyklient.consumer.start_points import StartPoint, start_point
 from pyklient.consumer.stream.stream_core import StreamCore

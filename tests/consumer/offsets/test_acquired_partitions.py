@@ -3,7 +3,7 @@
 import pytest
 
 from pyklient.consumer.fetch.consumed_positions import Position
-from pyklient.consumer.offsets.acquired_partitions import AcquiredPartitions, Save
+from pyklient.consumer.offset_storages.acquired_partitions import AcquiredPartitions, Save
 from pyklient.errors import OffsetStoreFencedError
 from pyklient.offset_stores import PositionChange, StoredPosition
 from pyklient.topic_partition import TopicPartition

@@ -29,7 +29,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a transaction that is repeated saves no positions",
-        "pyklient/consumer/offsets/saved_positions.py",
+        "pyklient/consumer/offset_storages/saved_positions.py",
         "if last is not None and (last.asks, last.handed) == (asks, handed):",
         "if False and last is not None:",
         (
@@ -38,7 +38,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: messages that were read before a rebalance are saved after it",
-        "pyklient/consumer/offsets/acquired_partitions.py",
+        "pyklient/consumer/offset_storages/acquired_partitions.py",
         "if each in handed and not _goes_on(",
         "if False and not _goes_on(",
         (
@@ -47,7 +47,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a partition that comes back at the position of messages not saved counts as saved",
-        "pyklient/consumer/offsets/acquired_partitions.py",
+        "pyklient/consumer/offset_storages/acquired_partitions.py",
         "and old.all_saved(handed)\n",
         "",
         (
@@ -56,7 +56,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a save counts as committed although another member may have stored its messages",
-        "pyklient/consumer/offsets/acquired_partitions.py",
+        "pyklient/consumer/offset_storages/acquired_partitions.py",
         "alone = stored[each].epoch == old.epoch + 1",
         "alone = True",
         (
@@ -65,7 +65,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a save that was rolled back is noticed only when its partitions move",
-        "pyklient/consumer/offsets/acquired_partitions.py",
+        "pyklient/consumer/offset_storages/acquired_partitions.py",
         "if unconfirmed and not changes.keys() & unconfirmed:",
         "if False:",
         (
@@ -74,7 +74,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: the last save is checked at a partition that has gone to another member",
-        "pyklient/consumer/offsets/acquired_partitions.py",
+        "pyklient/consumer/offset_storages/acquired_partitions.py",
         "key=lambda one: (one not in reads, one)",
         "key=lambda one: (one in reads, one)",
         (
@@ -83,7 +83,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a save after seek stores messages that come again",
-        "pyklient/consumer/offsets/acquired_partitions.py",
+        "pyklient/consumer/offset_storages/acquired_partitions.py",
         "self.outdated = _AFTER_SEEK",
         "pass",
         (
@@ -92,7 +92,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a position before the stored offset is saved",
-        "pyklient/consumer/offsets/acquired_partitions.py",
+        "pyklient/consumer/offset_storages/acquired_partitions.py",
         "if position.offset < acquired.begins:",
         "if False:",
         (
@@ -101,7 +101,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a save confirms the epoch of a partition that was acquired again meanwhile",
-        "pyklient/consumer/offsets/acquired_partitions.py",
+        "pyklient/consumer/offset_storages/acquired_partitions.py",
         "if acquired.epoch != change.epoch:",
         "if False:",
         (
@@ -128,7 +128,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: an error of an offset store that says it is retriable ends the connector",
-        "pyklient/consumer/offsets/saved_positions.py",
+        "pyklient/consumer/offset_storages/saved_positions.py",
         'if isinstance(error, KafkaError) or not getattr(error, "retriable", False):',
         "if True:",
         (
@@ -146,7 +146,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: seek may go back over a save that was rolled back",
-        "pyklient/consumer/offsets/acquired_partitions.py",
+        "pyklient/consumer/offset_storages/acquired_partitions.py",
         "(self.certain or not back)",
         "True",
         (
@@ -182,7 +182,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a position that is committed is forgotten when the partition stays in a rebalance",
-        "pyklient/consumer/offsets/uncommitted_positions.py",
+        "pyklient/consumer/commit/uncommitted_positions.py",
         "if self._is_committed(partition, handed) and not goes_on:",
         "if self._is_committed(partition, handed):",
         (
@@ -191,7 +191,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a position that the program went back to during a rebalance is not committed",
-        "pyklient/consumer/offsets/uncommitted_positions.py",
+        "pyklient/consumer/commit/uncommitted_positions.py",
         "and (handed.chosen or handed.offset not in self._again.get(partition, ()))",
         "and handed.offset not in self._again.get(partition, ())",
         (
@@ -218,7 +218,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: the offsets of a deleted topic count for a new topic of its name",
-        "pyklient/consumer/offsets/zookeeper_offset_storage.py",
+        "pyklient/consumer/offset_storages/zookeeper_offset_storage.py",
         "if node.written < created[each.topic]:",
         "if node.created < created[each.topic] < 0:",
         (
@@ -227,7 +227,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: two offset storages resume at the smaller offset",
-        "pyklient/consumer/offsets/dual_offset_storage.py",
+        "pyklient/consumer/offset_storages/dual_offset_storage.py",
         "in_zookeeper.offset > in_kafka.offset",
         "in_zookeeper.offset < in_kafka.offset",
         (
@@ -245,7 +245,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: what the group coordinator rejects is written to ZooKeeper",
-        "pyklient/consumer/offsets/dual_offset_storage.py",
+        "pyklient/consumer/offset_storages/dual_offset_storage.py",
         "for each, position in positions.items() if each not in rejected",
         "for each, position in positions.items()",
         (
@@ -380,7 +380,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a commit of partitions that are others' goes through",
-        "pyklient/consumer/offsets/offset_committer.py",
+        "pyklient/consumer/commit/offset_committer.py",
         "                if assignment.holds(each, position.generation)\n            }\n            gone",
         "            }\n            gone",
         (
@@ -389,7 +389,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a commit that was refused counts as stored",
-        "pyklient/consumer/offsets/offset_committer.py",
+        "pyklient/consumer/commit/offset_committer.py",
         "assignment, {each: wanted[each] for each in ours if each not in rejected}",
         "assignment, {each: wanted[each] for each in ours}",
         (
@@ -398,7 +398,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a commit in a rebalance is not tried again",
-        "pyklient/consumer/offsets/offset_committer.py",
+        "pyklient/consumer/commit/offset_committer.py",
         "again = [each for each, why in rejected.items() if why.outdated]",
         "again = [each for each, why in rejected.items() if not why.outdated]",
         (
@@ -407,7 +407,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: what is committed is committed again and again",
-        "pyklient/consumer/offsets/uncommitted_positions.py",
+        "pyklient/consumer/commit/uncommitted_positions.py",
         "            self._committed[each] = position.at\n",
         "",
         ("tests/consumer/offsets/test_offset_committer.py::test_what_is_committed_is_not_sent_again",),
@@ -491,7 +491,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: offsets refused for good are sent for ever",
-        "pyklient/consumer/offsets/kafka_offset_storage.py",
+        "pyklient/consumer/offset_storages/kafka_offset_storage.py",
         "for each, why in rejected.items() if each not in again)",
         "for each, why in rejected.items() if each in again)",
         (
@@ -605,7 +605,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a commit that is tried once waits for the next generation",
-        "pyklient/consumer/offsets/offset_committer.py",
+        "pyklient/consumer/commit/offset_committer.py",
         "again = [] if once else self._await_next",
         "again = self._await_next",
         (
@@ -614,7 +614,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a commit is tried until its time-out whatever the options say",
-        "pyklient/consumer/offsets/kafka_offset_storage.py",
+        "pyklient/consumer/offset_storages/kafka_offset_storage.py",
         "tries=retries.tries, ",
         "",
         (

@@ -9,7 +9,7 @@ __all__ = ["MUTANTS"]
 MUTANTS: Final = (
     Mutant(
         "net: a partition that a response leaves out counts as committed",
-        "pyklient/net/lookups/offset_commit.py",
+        "pyklient/net/lookups/offset_commit_request.py",
         "for where in left_out(response, positions)",
         "for where in left_out(response, ())",
         (

@@ -12,7 +12,7 @@ from pyklient.consumer.group.zookeeper.fenced_offset_storage import FencedOffset
 from pyklient.consumer.group.zookeeper.thread_ids import new_consumer_id
 from pyklient.consumer.group.zookeeper.zookeeper_member import ZooKeeperMember
 from pyklient.consumer.group.zookeeper.zookeeper_member_loop import ZooKeeperMemberLoop
-from pyklient.consumer.offsets.offset_storage import OffsetStorage
+from pyklient.consumer.offset_storages.offset_storage import OffsetStorage
 from pyklient.consumer.owned_partitions import MemberIdentity
 from pyklient.net.network_client import NetworkClient
 from pyklient.registry.zookeeper import ZooKeeper

@@ -1,4 +1,5 @@
-"""Commits the positions of a connector's streams to the offset storage, unless they are committed already."""
+"""Commits the positions of a connector's streams. The committer decides which positions are committed, and in
+which order. The offset storage sends them."""
 
 import logging
 import time
@@ -7,12 +8,12 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
 
+from pyklient.consumer.commit.background_commits import BackgroundCommits, CommitCallback
+from pyklient.consumer.commit.commit_failures import why_not_ours, why_rejected
+from pyklient.consumer.commit.uncommitted_positions import ToCommit, UncommittedPositions
 from pyklient.consumer.locks import new_counting_lock, new_turn_lock
-from pyklient.consumer.offsets.background_commits import BackgroundCommits, CommitCallback
-from pyklient.consumer.offsets.commit_failures import why_not_ours, why_rejected
-from pyklient.consumer.offsets.offset_storage import OffsetStorage, Rejections
-from pyklient.consumer.offsets.saved_positions import SavedPositions
-from pyklient.consumer.offsets.uncommitted_positions import ToCommit, UncommittedPositions
+from pyklient.consumer.offset_storages.offset_storage import OffsetStorage, Rejections
+from pyklient.consumer.offset_storages.saved_positions import SavedPositions
 from pyklient.consumer.owned_partitions import NOBODY, Assignment, Ownership
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.counted import counted

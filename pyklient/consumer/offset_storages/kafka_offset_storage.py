@@ -9,15 +9,15 @@ from typing import Final, NamedTuple, Self
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.group_coordinator_client import GroupCoordinatorClient
-from pyklient.consumer.offsets.offset_requests import commit_request
-from pyklient.consumer.offsets.offset_storage import Rejection, Rejections, commit_here
+from pyklient.consumer.offset_storages.offset_requests import commit_request
+from pyklient.consumer.offset_storages.offset_storage import Rejection, Rejections, commit_here
 from pyklient.consumer.owned_partitions import NOBODY, MemberIdentity
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import KafkaError, KafkaTimeoutError, UnsupportedVersionError, broker_error
 from pyklient.net.connection_pool import Purpose
 from pyklient.net.dialogue import Dialogue, retried
 from pyklient.net.dialogue_player import DialoguePlayer
-from pyklient.net.lookups.offset_commit import commit_errors, unconfirmed
+from pyklient.net.lookups.offset_commit_request import commit_errors, unconfirmed
 from pyklient.net.lookups.offset_fetch import ONE_GROUP, FetchedOffsets, fetched_offsets, offset_fetch_request
 from pyklient.net.network_client import NetworkClient
 from pyklient.protocol.messages import (

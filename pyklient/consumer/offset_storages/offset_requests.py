@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from pyklient.consumer.owned_partitions import MemberIdentity
 from pyklient.errors import UnsupportedVersionError
-from pyklient.net.lookups.offset_commit import offset_commit_request
+from pyklient.net.lookups.offset_commit_request import offset_commit_request
 from pyklient.protocol.messages import OffsetCommitRequest
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 

@@ -6,14 +6,14 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, Final
 
-from pyklient.consumer.offsets.offset_requests import commit_request, not_in_zookeeper
-from pyklient.consumer.offsets.offset_storage import Rejection, Rejections, commit_here
+from pyklient.consumer.offset_storages.offset_requests import commit_request, not_in_zookeeper
+from pyklient.consumer.offset_storages.offset_storage import Rejection, Rejections, commit_here
 from pyklient.consumer.owned_partitions import NOBODY, MemberIdentity
 from pyklient.error_codes import ErrorCode, error_facts
 from pyklient.errors import KafkaError, KafkaTimeoutError, UnsupportedVersionError, broker_error
 from pyklient.net.dialogue import ANY, Ask, Dialogue, retried
 from pyklient.net.dialogue_player import DialoguePlayer
-from pyklient.net.lookups.offset_commit import commit_errors, unconfirmed
+from pyklient.net.lookups.offset_commit_request import commit_errors, unconfirmed
 from pyklient.net.lookups.offset_fetch import FetchedOffsets, fetched_offsets, offset_fetch_request
 from pyklient.net.network_client import NetworkClient
 from pyklient.protocol.messages import OffsetCommitRequest, OffsetFetchRequest

@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeAlias, TypeVar
 
+from pyklient.consumer.commit.uncommitted_positions import ToCommit
 from pyklient.consumer.locks import new_making_lock
-from pyklient.consumer.offsets.uncommitted_positions import ToCommit
 from pyklient.errors import ClosedError, KafkaError, KafkaTimeoutError
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
