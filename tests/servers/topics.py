@@ -10,6 +10,7 @@ from typing import Any
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec, TimestampSpec
+from confluent_kafka.admin._metadata import TopicMetadata
 from confluent_kafka.cimpl import NewTopic
 
 from tests.servers.process import wait_until
@@ -17,6 +18,7 @@ from tests.servers.process import wait_until
 __all__ = [
     "admin",
     "await_transaction_ends",
+    "create_replicated_topic",
     "create_topic",
     "forget_admins",
     "leaders",
@@ -26,6 +28,18 @@ __all__ = [
 ]
 
 _READ_TIMEOUT = 120.0
+_PATIENCE = 60.0
+_PASSING = {
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._TIMED_OUT,
+    KafkaError._TRANSPORT,
+    KafkaError.BROKER_NOT_AVAILABLE,
+    KafkaError.INVALID_REPLICATION_FACTOR,
+    KafkaError.NOT_CONTROLLER,
+    KafkaError.REQUEST_TIMED_OUT,
+}
+"""The errors of a cluster whose brokers have stopped, or were so slow that the controller does not count on
+them for a moment."""
 _FIRST_API_VERSIONS = (0, 10)
 
 _silent = logging.getLogger("tests.librdkafka")
@@ -43,10 +57,11 @@ def admin(bootstrap_servers: str, version: tuple[int, ...] = _FIRST_API_VERSIONS
 
 
 def forget_admins() -> None:
-    """Make :func:`admin` return new clients from now on. Called after a broker has been restarted.
+    """Make :func:`admin` return new clients from now on.
 
-    A client that asks while the cluster has no controller or no leaders may remember that for five minutes,
-    which is librdkafka's time between two refreshes of its metadata.
+    A client that asks while the cluster has no controller, or a topic has no leaders, may remember that for
+    five minutes, which is librdkafka's time between two refreshes of its metadata. So this is called after a
+    broker has been restarted, and while a new topic is not served.
     """
     admin.cache_clear()
 
@@ -94,25 +109,55 @@ def create_topic(
     dotted = {key.replace("_", "."): str(value) for key, value in settings.items()}
     client = admin(bootstrap_servers)
     topic = NewTopic(name, num_partitions=partitions, replication_factor=replicas, config=dotted)
+
+    def created() -> bool:
+        try:
+            client.create_topics([topic], request_timeout=20)[name].result(timeout=30)
+        except KafkaException as error:
+            code: int = error.args[0].code()
+            # librdkafka asks again if the answer gets lost; no other test uses this name
+            if code != KafkaError.TOPIC_ALREADY_EXISTS and code not in _PASSING:
+                raise
+            return code == KafkaError.TOPIC_ALREADY_EXISTS
+        return True
+
+    problems: list[str] = []
+
+    def served() -> bool:
+        problems[:] = _problems(bootstrap_servers, name, partitions)
+        if problems:
+            forget_admins()
+        return not problems
+
+    wait_until(created, _PATIENCE, f"the creation of {name}")
     try:
-        client.create_topics([topic], request_timeout=20)[name].result(timeout=30)
-    except KafkaException as error:
-        # librdkafka asks again if the answer gets lost; no other test uses this name
-        if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-            raise
-    wait_until(lambda: _is_served(bootstrap_servers, name, partitions), 30, f"leaders of {name}")
+        wait_until(served, _PATIENCE, f"leaders of {name}")
+    except TimeoutError as error:
+        error.add_note("; ".join(problems))
+        raise
     return name
 
 
-def _is_served(bootstrap_servers: str, topic: str, partitions: int) -> bool:
-    """Return True if each of *partitions* has a leader that answers for it."""
+def create_replicated_topic(bootstrap_servers: str, name: str, partitions: int = 1) -> str:
+    """Create a topic with three replicas, and wait until all of them are in sync."""
+    create_topic(bootstrap_servers, name, partitions, replicas=3)
+    wait_until(
+        lambda: replicas_in_sync(bootstrap_servers, name) == 3 * partitions, _PATIENCE, "replicas in sync"
+    )
+    return name
+
+
+def _problems(bootstrap_servers: str, topic: str, partitions: int) -> list[str]:
+    """Return why not each of *partitions* has a leader that answers for it; an empty list if it has."""
     found = leaders(bootstrap_servers, topic)
     if len(found) < partitions or min(found.values()) < 0:
-        return False
+        return [f"the leaders are {found}"]
     since_1970: OffsetSpec = TimestampSpec(0)
     wanted = {TopicPartition(topic, number): since_1970 for number in found}
-    answers = admin(bootstrap_servers).list_offsets(wanted, request_timeout=10).values()
-    return all(answer.exception(timeout=30) is None for answer in answers)
+    client = admin(bootstrap_servers)
+    answers = client.list_offsets(wanted, request_timeout=10)
+    failures = {each.partition: answer.exception(timeout=30) for each, answer in answers.items()}
+    return [f"{number}: {failure}" for number, failure in failures.items() if failure is not None]
 
 
 def await_transaction_ends(bootstrap_servers: str, topic: str) -> None:
@@ -125,7 +170,8 @@ def await_transaction_ends(bootstrap_servers: str, topic: str) -> None:
 
     def ends(level: IsolationLevel) -> dict[int, int]:
         wanted = {TopicPartition(topic, number): end for number in leaders(bootstrap_servers, topic)}
-        answers = admin(bootstrap_servers).list_offsets(wanted, isolation_level=level, request_timeout=10)
+        client = admin(bootstrap_servers)
+        answers = client.list_offsets(wanted, isolation_level=level, request_timeout=10)
         return {each.partition: answer.result(timeout=30).offset for each, answer in answers.items()}
 
     wait_until(
@@ -139,14 +185,27 @@ def leaders(
     bootstrap_servers: str, topic: str, version: tuple[int, ...] = _FIRST_API_VERSIONS
 ) -> dict[int, int]:
     """Return the id of each partition's leader, -1 for none; an empty dict for an unknown topic."""
-    metadata = admin(bootstrap_servers, version).list_topics(topic, timeout=10).topics[topic]
+    metadata = _metadata(bootstrap_servers, topic, version)
     return {number: partition.leader for number, partition in metadata.partitions.items()}
 
 
 def replicas_in_sync(bootstrap_servers: str, topic: str) -> int:
     """Return the total number of in-sync replicas of all partitions of *topic*."""
-    metadata = admin(bootstrap_servers).list_topics(topic, timeout=10).topics[topic]
+    metadata = _metadata(bootstrap_servers, topic, _FIRST_API_VERSIONS)
     return sum(len(partition.isrs) for partition in metadata.partitions.values())
+
+
+def _metadata(bootstrap_servers: str, topic: str, version: tuple[int, ...]) -> TopicMetadata:
+    """Return what one of the brokers knows about *topic*. The broker that librdkafka asks first may just have
+    been killed, and then librdkafka raises an error instead of asking another one."""
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            return admin(bootstrap_servers, version).list_topics(topic, timeout=10).topics[topic]
+        except KafkaException as error:
+            if error.args[0].code() not in _PASSING or time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
 
 
 def stored_records(bootstrap: str, topic: str) -> Iterator[Message]:

@@ -17,7 +17,7 @@ from tests.servers.fixtures import NewName
 from tests.servers.kafka import KraftCluster
 from tests.servers.process import wait_until
 from tests.servers.reaper import Reaper
-from tests.servers.topics import create_topic, leaders
+from tests.servers.topics import create_replicated_topic, leaders
 from tests.servers.zookeeper import ZooKeeper, connected
 from tests.servers.zookeeper_kafka import ZooKeeperKafka
 
@@ -58,13 +58,13 @@ def test_what_was_confirmed_is_there_after_a_leader_was_killed(
     three: KraftCluster, new_name: NewName
 ) -> None:
     bootstrap = three.bootstrap_servers
-    topic = create_topic(bootstrap, new_name(), 3)
+    topic = create_replicated_topic(bootstrap, new_name(), 3)
     handler = DefaultEventHandler(
         ClassicProducerConfig(
             metadata_broker_list=bootstrap,
             request_required_acks=-1,
             request_timeout_ms=5_000,
-            message_send_max_retries=600,  # a minute: on a busy machine the controller may change as well
+            message_send_max_retries=1_500,  # minutes: on a busy machine the controller may change as well
         )
     )
     killer = threading.Timer(0.3, three.kill, [leaders(bootstrap, topic)[0]])
@@ -87,7 +87,7 @@ def test_an_asynchronous_producer_tells_what_it_dropped_while_a_leader_was_kille
 ) -> None:
     """The last retry comes before the election of the next leader, so some messages are dropped."""
     bootstrap = three.bootstrap_servers
-    send_while_a_leader_is_killed(bootstrap, create_topic(bootstrap, new_name(), 1), three.kill)
+    send_while_a_leader_is_killed(bootstrap, create_replicated_topic(bootstrap, new_name()), three.kill)
 
 
 @pytest.mark.long
@@ -127,6 +127,7 @@ def send_while_a_leader_is_killed(bootstrap: str, topic: str, kill: Callable[[in
     send(20)
     killed = leaders(bootstrap, topic)[0]
     kill(killed)
+    send(1)  # before the first look, which may take as long as the election
     while leaders(bootstrap, topic)[0] in (killed, -1):
         send(1)
     send(100)

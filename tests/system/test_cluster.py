@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from confluent_kafka import KafkaException
 
 from pyklient import (
     Admin,
@@ -20,7 +19,7 @@ from tests.servers.fixtures import NewName
 from tests.servers.groups import coordinator
 from tests.servers.kafka import KraftCluster
 from tests.servers.process import wait_until
-from tests.servers.topics import create_topic, leaders, replicas_in_sync
+from tests.servers.topics import create_replicated_topic, create_topic, leaders
 from tests.system.reading import connector, wait_assigned
 
 _PARTITIONS = 6
@@ -33,15 +32,6 @@ def three(kafka_cluster: KraftCluster) -> Iterator[KraftCluster]:
     for node, process in kafka_cluster.processes.items():
         if not process.running:
             kafka_cluster.restart(node)
-
-
-def new_topic(three: KraftCluster, name: str, partitions: int = _PARTITIONS) -> str:
-    """A topic with three replicas, all in sync."""
-    create_topic(three.bootstrap_servers, name, partitions)
-    wait_until(
-        lambda: replicas_in_sync(three.bootstrap_servers, name) == 3 * partitions, 30, "replicas in sync"
-    )
-    return name
 
 
 class Flow:
@@ -137,7 +127,7 @@ def check(flow: Flow, reading: Reading) -> None:
 
 def through_a_kill(three: KraftCluster, names: NewName, victim: Callable[[str, str], int]) -> None:
     """Produce and consume without a pause while the broker that *victim* picks is killed and comes back."""
-    topic, group = new_topic(three, names()), names()
+    topic, group = create_replicated_topic(three.bootstrap_servers, names(), _PARTITIONS), names()
     reading = Reading(three.bootstrap_servers, group, topic, members=2)
     flow = Flow(three.bootstrap_servers, topic)
     wait_assigned(three.bootstrap_servers, group, members=2, partitions=_PARTITIONS)
@@ -170,19 +160,12 @@ def test_records_flow_through_the_kill_of_the_groups_coordinator(
     through_a_kill(three, new_name, lambda _topic, group: coordinator(three.bootstrap_servers, group))
 
 
-def _is_without_leader(three: KraftCluster, topic: str) -> bool:
-    try:
-        return leaders(three.bootstrap_servers, topic) == {0: -1}
-    except KafkaException:  # of librdkafka: the broker that it asked is the one that was killed
-        return False
-
-
 def test_a_record_waits_for_a_partition_without_a_leader(three: KraftCluster, new_name: NewName) -> None:
     topic = new_name()
     create_topic(three.bootstrap_servers, topic, replicas=1)
     (home,) = leaders(three.bootstrap_servers, topic).values()
     three.kill(home)
-    wait_until(lambda: _is_without_leader(three, topic), 30, "no leader")
+    wait_until(lambda: leaders(three.bootstrap_servers, topic) == {0: -1}, 60, "no leader")
     impatient = Producer(
         three.bootstrap_servers, max_block_ms=5_000, request_timeout_ms=2_000, delivery_timeout_ms=6_000
     )
@@ -215,7 +198,7 @@ def test_an_unknown_topic_is_an_error_that_names_it(three: KraftCluster, new_nam
 
 
 def test_a_description_names_leaders_and_replicas(three: KraftCluster, new_name: NewName) -> None:
-    topic = new_topic(three, new_name())
+    topic = create_replicated_topic(three.bootstrap_servers, new_name(), _PARTITIONS)
     with Admin(three.bootstrap_servers) as administrator:
         assert sorted(node.id for node in administrator.cluster().brokers) == [1, 2, 3]
         # That one broker knows it does not mean that the next one does.
