@@ -179,7 +179,7 @@ _GROUP_OFFSETS: Final = (
     Mutant(
         "mirror: first copies are forgotten before all records are copied again",
         "pyklient/mirror/offset_syncs.py",
-        "if run.end >= copied:",
+        "if self._position >= self._copied_end and self._has_all_copies():",
         "if True:",
         (f"{_SYNCS}::test_records_that_are_being_copied_again_have_their_first_copy",),
     ),
@@ -193,7 +193,7 @@ _GROUP_OFFSETS: Final = (
     Mutant(
         "mirror: offsets behind the end of the target partition are committed",
         "pyklient/mirror/group_translation.py",
-        "elif at > end:",
+        "elif copied > end:",
         "elif False:",
         (f"{_GROUPS}::test_partitions_that_the_target_lacks_or_has_fewer_records_of_are_left_out",),
     ),
