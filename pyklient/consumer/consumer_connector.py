@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import NoReturn, Self, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
 
 from pyklient import argument_checks
 from pyklient.config import DEFAULT_SERVERS, ConsumerConfig
@@ -37,10 +37,11 @@ from pyklient.consumer.topic_filters.topic_filter import TopicFilter
 from pyklient.errors import ConfigurationError, MessageStreamsExistError, PartitionNotAssignedError
 from pyklient.metrics.snapshots import ConsumerMetrics
 from pyklient.net.network_client import NetworkClient
-from pyklient.properties.consumer_properties import consumer_options
-from pyklient.properties.profile import ProfileName
 from pyklient.serialization import Decoder
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
+
+if TYPE_CHECKING:
+    from pyklient.properties.profile import ProfileName
 
 __all__ = ["ConsumerConnector"]
 
@@ -93,14 +94,14 @@ class ConsumerConnector:
         )
 
     @classmethod
-    def from_properties(cls, properties: Mapping[str, object], profile: ProfileName | None = None) -> Self:
+    def from_properties(cls, properties: Mapping[str, object], profile: "ProfileName | None" = None) -> Self:
         """Make a connector from *properties* with the names of Kafka's Java consumer, such as ``group.id``.
 
         With a *profile*, the properties have the names, defaults and rules of the Scala consumer of that
         version of Kafka. The members of the group then coordinate themselves through ZooKeeper, as the Scala
         consumer does.
         """
-        return cls(**consumer_options(properties, profile))
+        return cls(**_options(properties, profile))
 
     def __repr__(self) -> str:
         return repr(self._lifecycle)
@@ -347,6 +348,13 @@ class ConsumerConnector:
             self._config, choice, self._fetchers, self._ownership, self._store, self._commits, self._listener
         )
         self._lifecycle.begin(self._membership, choice.subscription, handler)
+
+
+def _options(properties: Mapping[str, object], profile: "ProfileName | None") -> dict[str, Any]:
+    # Only programs that use properties need their tables.
+    from pyklient.properties.consumer_properties import consumer_options
+
+    return consumer_options(properties, profile)
 
 
 def _no_stream(partition: TopicPartition, *, is_parallel: bool) -> PartitionNotAssignedError:

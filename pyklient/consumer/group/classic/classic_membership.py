@@ -11,7 +11,6 @@ from pyklient.consumer.group.assignment_handler import AssignmentHandler
 from pyklient.consumer.group.classic.member import Member
 from pyklient.consumer.group.classic.member_loop import MemberLoop
 from pyklient.consumer.group.classic.states import State
-from pyklient.consumer.group.members_in_zookeeper import wait_for_members_in_zookeeper
 from pyklient.consumer.group.membership_thread import MembershipThread
 from pyklient.consumer.group.subscription import Subscription
 from pyklient.consumer.group_coordinator_client import GroupCoordinatorClient
@@ -61,6 +60,8 @@ class ClassicMembership:
         the group has no members that ZooKeeper coordinates.
         """
         if (registry := self._client.registry) is not None:
+            from pyklient.consumer.group.members_in_zookeeper import wait_for_members_in_zookeeper
+
             wait_for_members_in_zookeeper(
                 registry, self._member.group_id, self._first_contact_timeout, self._zookeeper_timeout
             )
