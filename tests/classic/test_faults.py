@@ -26,7 +26,7 @@ def properties(bootstrap: str, **more: object) -> dict[str, object]:
     }
 
 
-@pytest.mark.parametrize("seconds", [2, pytest.param(60, marks=pytest.mark.long)])
+@pytest.mark.parametrize("seconds", [6, pytest.param(60, marks=pytest.mark.long)])
 def test_while_a_broker_stands_still_the_queue_is_bounded_and_full_and_what_is_confirmed_is_there(
     start_reference: StartReference, seconds: int
 ) -> None:

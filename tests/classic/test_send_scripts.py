@@ -26,7 +26,7 @@ def test_a_script_has_the_same_results_as_on_kafkas_producer(
 
 EXPECTED = {
     "row 27": "sent; sent; full; closed after 12",
-    "row 28, 300 ms": "sent; sent; full waited",
+    "row 28, 2 s": "sent; sent; full waited",
     "row 28, without limit": "sent; sent; later sent waited; closed after 13",
     "row 29": "handle 1 2 3 4 5; handle 6 7 8 9 10; close",
     "row 30": "handle 1 2; close",

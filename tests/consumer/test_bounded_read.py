@@ -164,7 +164,7 @@ def test_a_read_that_is_dropped_ends_its_threads(feed: Feed) -> None:
     gc.collect()
     started = [each for each in set(threading.enumerate()) - before if each.name.startswith("pyklient")]
     for thread in started:
-        thread.join(5)
+        thread.join(30)
     assert not any(thread.is_alive() for thread in started)
 
 

@@ -30,6 +30,10 @@ with ConsumerConnector(address, group_id=group, **options) as connector:
             most = max(most, resident())
             if not batch:
                 break
+    patience = time.monotonic() + 30.0
+    while most - before <= int(budget) / 4 and time.monotonic() < patience:
+        most = max(most, resident())
+        threading.Event().wait(0.02)
     quiet = time.monotonic() + 1.0
     while time.monotonic() < quiet:
         most = max(most, resident())

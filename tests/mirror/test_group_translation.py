@@ -147,7 +147,7 @@ def test_a_mirror_moves_groups_which_then_continue_in_the_target(
         until(lambda: stored(target, group) == {first: 199, second: 207}, "the next offsets of the group")
     assert stored(target, other) == {}
     with ConsumerConnector(
-        target.bootstrap_servers, group_id=group, auto_offset_reset="none", consumer_timeout_ms=5_000
+        target.bootstrap_servers, group_id=group, auto_offset_reset="none", consumer_timeout_ms=10_000
     ) as member:
         messages = iter(member.stream(topic))
         assert next(messages).value == b"398"

@@ -46,14 +46,14 @@ def test_the_transaction_of_a_program_that_was_stopped_past_its_session_is_rolle
         job = Job(broker.bootstrap_servers, "results", database, str(tmp_path / "first"), hold=str(hold))
         with start(job) as first:
             try:
-                wait_until(lambda: "holds" in _log(job), 30, "a transaction")
+                wait_until(lambda: "holds" in _log(job), 60, "a transaction")
                 first.send_signal(signal.SIGSTOP)
                 with start(job._replace(log=str(tmp_path / "second"), hold="")) as second:
                     try:
-                        wait_until(lambda: len(stored(database)) == 400, 30, "the next owner")
+                        wait_until(lambda: len(stored(database)) == 400, 60, "the next owner")
                         os.remove(hold)
                         first.send_signal(signal.SIGCONT)
-                        wait_until(lambda: "OffsetStoreFencedError" in _log(job), 30, "the end of the hold")
+                        wait_until(lambda: "OffsetStoreFencedError" in _log(job), 60, "the end of the hold")
                     finally:
                         second.kill()
             finally:

@@ -44,16 +44,14 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
             with closing(sqlite3.connect(path)) as connection, connection:
                 yield connection
 
-        return Database(SQLiteOffsetStore(path), begin_sqlite, SQLiteOffsetStore(path, timeout=0.05))
+        return Database(SQLiteOffsetStore(path), begin_sqlite, SQLiteOffsetStore(path, timeout=1))
     server: Postgres = request.getfixturevalue("postgres")
     conninfo = server.new_database()
 
     def begin_postgres() -> AbstractContextManager[psycopg.Connection]:
         return psycopg.connect(conninfo)
 
-    return Database(
-        PostgresOffsetStore(conninfo), begin_postgres, PostgresOffsetStore(conninfo, timeout=0.05)
-    )
+    return Database(PostgresOffsetStore(conninfo), begin_postgres, PostgresOffsetStore(conninfo, timeout=1))
 
 
 def save(database: Database, *change: int, partition: TopicPartition = ZERO) -> list[TopicPartition]:

@@ -122,7 +122,7 @@ public class SendThreadOracle {
         return new ProducerConfig(properties);
     }
 
-    /** "sent", "full" or "closed"; with "waited" if the call took at least a quarter of a second. */
+    /** "sent", "full" or "closed"; with "waited" if the call took at least a second. */
     private static String sent(Producer<String, String> producer, List<String> values) {
         List<KeyedMessage<String, String>> messages = new ArrayList<>();
         for (String value : values) {
@@ -137,7 +137,7 @@ public class SendThreadOracle {
         } catch (ProducerClosedException failure) {
             outcome = "closed";
         }
-        return outcome + (System.nanoTime() - began >= 250_000_000L ? " waited" : "");
+        return outcome + (System.nanoTime() - began >= 1_000_000_000L ? " waited" : "");
     }
 
     private static class Recorder implements EventHandler<String, String> {

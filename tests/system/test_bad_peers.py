@@ -32,23 +32,23 @@ def by_producer(address: str) -> None:
 
 def by_connector(address: str) -> None:
     with ConsumerConnector(
-        address, group_id="g", default_api_timeout_ms=1_000, request_timeout_ms=600
+        address, group_id="g", default_api_timeout_ms=2_000, request_timeout_ms=1_500
     ) as connector:
         next(iter(connector.stream("topic")))
 
 
 def by_admin(address: str) -> None:
-    with Admin(address, default_api_timeout_ms=1_000, request_timeout_ms=600) as admin:
+    with Admin(address, default_api_timeout_ms=2_000, request_timeout_ms=1_500) as admin:
         admin.topics()
 
 
 def by_simple_consumer(address: str) -> None:
-    with SimpleConsumer(address, default_api_timeout_ms=1_000, request_timeout_ms=600) as consumer:
+    with SimpleConsumer(address, default_api_timeout_ms=2_000, request_timeout_ms=1_500) as consumer:
         consumer.fetch("topic", 0, 0, 1_000)
 
 
 def by_read(address: str) -> None:
-    list(read(address, "topic", start=0, default_api_timeout_ms=1_000, request_timeout_ms=600))
+    list(read(address, "topic", start=0, default_api_timeout_ms=2_000, request_timeout_ms=1_500))
 
 
 every_client = pytest.mark.parametrize(
@@ -57,11 +57,11 @@ every_client = pytest.mark.parametrize(
 
 
 def failure(client: Callable[[str], None], address: str) -> KafkaError:
-    """The error that *client* raises, within ten seconds."""
+    """The error that *client* raises in time."""
     started = time.monotonic()
     with pytest.raises(KafkaError) as caught:
         client(address)
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 30
     return caught.value
 
 

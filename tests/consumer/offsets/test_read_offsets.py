@@ -35,14 +35,13 @@ def test_an_offset_from_before_the_topic_was_created_does_not_count_and_is_logge
 ) -> None:
     found, _ = answered(read_offsets("g", [OLD, NEW, NONE], {}))
     assert found == {OLD: None, NEW: OffsetAndMetadata(8), NONE: None}
-    (warning,) = caplog.messages
-    assert "the offset 7 of t-0" in warning
+    assert len([each for each in caplog.messages if "the offset 7 of t-0" in each]) == 1
 
 
 def test_an_offset_that_was_there_before_is_missed(caplog: pytest.LogCaptureFixture) -> None:
     answered(read_offsets("g", [NEW, NONE, UNKNOWN], {NEW: 5, NONE: 6}))
-    (warning,) = caplog.messages
-    assert "the committed offset 6 of t-2 has been deleted from ZooKeeper" in warning
+    said = "the committed offset 6 of t-2 has been deleted from ZooKeeper"
+    assert len([each for each in caplog.messages if said in each]) == 1
 
 
 def test_an_offset_of_a_topic_without_a_node_counts() -> None:

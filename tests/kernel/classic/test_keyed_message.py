@@ -87,7 +87,8 @@ def test_the_messages_of_a_large_batch_do_not_make_the_garbage_collector_run_aga
         messages.extend(COMPILED.KeyedMessage("t", b"a") for _ in range(10_000))
     finally:
         gc.callbacks.pop()
-    assert len(collections) <= 2  # the beginning and the end of one
+    # Other threads may cause one. With each message as garbage to look at, there are 28 beginnings and ends.
+    assert len(collections) <= 8
 
 
 def test_a_million_messages_inside_each_other_are_freed(kernel: Any) -> None:
