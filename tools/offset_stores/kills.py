@@ -50,7 +50,8 @@ def kill_programs(
     with ExitStack() as stack:
         programs = [_start_until_the_end(job, stack) for job in jobs]
         for moment in range(1, moments + 1):
-            _wait_for(database, messages * moment // (moments + 1))
+            progress = max(_count(database) + 1, messages * moment // (moments + 1))
+            _wait_for(database, min(progress, messages))
             time.sleep(rng.uniform(0, 0.4))
             chosen = rng.randrange(_PROGRAMS)
             if programs[chosen].poll() is not None:

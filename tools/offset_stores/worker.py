@@ -23,7 +23,7 @@ __all__ = ["OPTIONS", "Job", "offset_store"]
 _MOST = 100
 _LOCKED = 60.0
 """The longest wait for a lock of SQLite, in which other programs overtake the one that waits."""
-_IN_TRANSACTION = 0.02
+_IN_TRANSACTION = 0.03
 """The number of seconds that a transaction takes at least. In PostgreSQL, where transactions of several
 programs run at the same time, it is three times as long."""
 OPTIONS: dict[str, Any] = {
