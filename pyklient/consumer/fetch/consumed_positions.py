@@ -80,13 +80,10 @@ class Positions:
             position = self._known[cursor.partition]
             self._known[cursor.partition] = position._replace(after_message=after_message)
 
-    def seek(self, cursor: Cursor, offset: int) -> Position | None:
-        """Record that the program has called ``seek``, so that *cursor* continues at *offset*. Return the
-        position that the partition had; None if it had none."""
-        before = self._known.get(cursor.partition)
+    def seek(self, cursor: Cursor, offset: int) -> None:
+        """Record that the program has called ``seek``, so that *cursor* continues at *offset*."""
         self._chosen[cursor.partition] = cursor.owned.generation
         self.note(cursor, offset)
-        return before
 
     def repeat(self, starts: "Starts") -> "Starts":
         """Record that ``redeliver`` hands out the messages from *starts* on again. Return *starts*."""

@@ -235,13 +235,14 @@ class ChunkReader:
     def seek(self, cursor: Cursor, offset: int) -> Position | None:
         """Continue *cursor* at *offset*. Return the position so far, if any. The lock must be held."""
         self._restart(cursor, offset)
+        before = self._positions.all().get(cursor.partition)
         if (source := self._queue.source) is not None and source.cursor.partition == cursor.partition:
             self.stop()
-            if self.chunk is not None and self.chunk.handed:
-                self._positions.note(source.cursor, self.chunk.position)
+            before = self.handed(in_hand=True).get(cursor.partition)
             self.chunk = self._queue.source = None
         self._in_hand.leave_out(cursor.partition)
-        return self._positions.seek(cursor, offset)
+        self._positions.seek(cursor, offset)
+        return before
 
     def pause(self, cursor: Cursor) -> None:
         """Hand out no messages of *cursor* until its partition is resumed, and keep its fetched batches. The
@@ -269,8 +270,7 @@ class ChunkReader:
             self._put_back(dict(self._in_hand.batch))
 
     def stop_if_revoked(self) -> None:
-        """Stop handing out the chunk if the client does not own its partition any more. The lock must be
-        held."""
+        """Stop handing out the chunk if its partition is not owned any more. The lock must be held."""
         if self._queue.source is not None and not self._queue.source.cursor.active:
             self.stop()
 

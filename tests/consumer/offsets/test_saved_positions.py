@@ -502,10 +502,14 @@ class Program:
         self._results, self._random = results, random
         self._stream = self.connector.assign({topic: [0, 1]})
         self._read: list[Message] = []
+        self._left_out = False
+        """True if the program has left out the results of a transaction, and has not asked for a message
+        since. A save now would be the same transaction again, without these results."""
 
     def step(self) -> None:
         """Read some messages, or store those that were read."""
-        if self._random.random() < 0.5:
+        if self._random.random() < 0.5 or self._left_out:
+            self._left_out = False
             messages = iter(self._stream)
             try:
                 for _ in range(self._random.randrange(1, 6)):
@@ -529,7 +533,7 @@ class Program:
                 case "redeliver" if len(self._read) == 1:
                     stream.redeliver()
                 case "ignore":
-                    pass
+                    self._left_out = True
                 case _:
                     self._rewind()
         self._read = []

@@ -347,8 +347,8 @@ MUTANTS: Final = (
     Mutant(
         "consumer: what is left of a chunk is handed out after a seek",
         "pyklient/consumer/stream/chunk_reader.py",
-        "            self.stop()\n            if self.chunk is not None and self.chunk.handed:",
-        "            if self.chunk is not None and self.chunk.handed:",
+        "            self.stop()\n            before = self.handed",
+        "            before = self.handed",
         ("tests/consumer/test_stream_control.py::test_a_loop_goes_on_where_its_own_handler_seeks",),
     ),
     Mutant(
