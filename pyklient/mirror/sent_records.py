@@ -177,6 +177,12 @@ class SentRecords:
             if self._committed.get(source) != position and (partitions is None or source in partitions)
         }
 
+    def unfinished(self, partitions: Collection[TopicPartition] | None = None) -> set[TopicPartition]:
+        """Return the partitions with records that are not confirmed, or whose position is not committed. With
+        *partitions*, return only those of them."""
+        waiting = {source for source, runs in self._runs.items() if runs}
+        return {each for each in waiting.union(self.positions()) if partitions is None or each in partitions}
+
     def committed(self, positions: dict[TopicPartition, int]) -> None:
         """Record that *positions* are committed."""
         self._committed.update(positions)

@@ -10,7 +10,7 @@ from pyklient import Admin, KafkaTimeoutError, Message, Producer, TopicPartition
 from pyklient.broker import Broker
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import broker_error
-from pyklient.mirror import deleted_topics, mirror_task
+from pyklient.mirror import assignment_changes, deleted_topics
 from pyklient.mirror.mirror_task import MirrorTask, Rules
 from pyklient.mirror.sent_records import SentRecords
 from tests.mirror.running import running, stored, until
@@ -43,7 +43,7 @@ def new_task(targets: Any, stopping: threading.Event) -> tuple[MirrorTask, list[
     rules = Rules(Whitelist(".*"), True, None, True, 5.0, None)
     admin: Any = SimpleNamespace(topics=lambda **_: ["t"])
     task = MirrorTask(connector, admin, producer, targets, rules, None, stopping)
-    task._copying = True
+    task.changes.task_makes_them = True
     return task, commits
 
 
@@ -68,7 +68,7 @@ def test_a_rebalance_does_not_wait_for_a_target_that_is_down() -> None:
     sending.start()
     try:
         assert tried.wait(10)
-        task.on_partitions_revoked([revoked])
+        task.changes.on_partitions_revoked([revoked])
     finally:
         sending.join(10)
         down.set()
@@ -79,13 +79,13 @@ def test_a_rebalance_does_not_wait_for_a_target_that_is_down() -> None:
 
 def test_partitions_that_were_revoked_long_ago_are_not_committed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another member owns them by now, and may have committed larger offsets."""
-    monkeypatch.setattr(mirror_task, "_CHANGE_TIMEOUT", 0.05)
+    monkeypatch.setattr(assignment_changes, "_CHANGE_TIMEOUT", 0.05)
     task, commits = new_task(None, threading.Event())
     where = TopicPartition("t", 0)
     task.sent.add([(where, 4, 5, None)])
     task.sent.pop_done()
-    task.on_partitions_revoked([where])  # in vain: no thread makes the change
-    task._make_changes()
+    task.changes.on_partitions_revoked([where])  # in vain: no thread makes the change
+    task.changes.make_all()
     assert commits == []
     assert task.sent.positions() == {}
 
