@@ -157,8 +157,8 @@ class MirrorTask:
     # Sending
 
     def _send_all(self, messages: list[Message]) -> None:
-        """Send a copy of each message, except for those of lost partitions. After the mirror was closed,
-        leave out those that would have to wait."""
+        """Send a copy of each message, except for those of lost partitions. Leave out the others when the
+        mirror is closed."""
         sent: list[Sent] = []
         try:
             if self._rules.handler is None and not self._rules.passes_batches:
@@ -166,6 +166,8 @@ class MirrorTask:
                 return
             send = self._pass_on if self._rules.passes_batches else self._handle_message
             for message in messages:
+                if self._stopping.is_set():
+                    return
                 if not self._is_lost(message):
                     send(message, sent)
         except _StoppedError:
@@ -204,7 +206,7 @@ class MirrorTask:
         as a topic that is not known, a full batch or an error, is left to ``_send_message``."""
         appender, keep = self._producer.appender, self._rules.keep_partitions
         done = 0
-        while done < len(messages):
+        while done < len(messages) and not self._stopping.is_set():
             message, count = messages[done], 0
             source = TopicPartition(message.topic, message.partition)
             if source not in self._lost and self._targets.has(*source):

@@ -108,3 +108,14 @@ def test_records_of_a_topic_that_no_cluster_has_are_left_out(
     assert task.sent.positions() == {kept: 9}
     assert forgotten == ["gone"]
     assert "the last records of gone-0 are not mirrored" in caplog.text
+
+
+def test_a_closed_mirror_sends_no_more_of_the_messages_in_hand() -> None:
+    """They may be many, and the target cluster may be slow."""
+    stopping = threading.Event()
+    targets = SimpleNamespace(has=lambda *_: True)
+    task, _ = new_task(targets, stopping)
+    stopping.set()
+    task._send_all([message("t", 0, 5)])
+    task._look_for_results()
+    assert task.sent.positions() == {}
