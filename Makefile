@@ -101,10 +101,10 @@ chaos-handlers: $(VENV)/.dev ## fifty kills under handlers that run in parallel,
 	$(BIN)/python -m tools.handlers kills --kills $(KILLS) $(if $(SEED),--seed $(SEED))
 
 chaos-mirror: $(VENV)/.dev fetch ## ten kills of a mirror and its brokers, from three kinds of source clusters; KILLS=5 SEED=7
-	$(BIN)/python -m tools.mirror kills $(if $(filter command line,$(origin KILLS)),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m tools.mirror $(if $(filter command line,$(origin KILLS)),--kills $(KILLS)) $(if $(SEED),--seed $(SEED))
 
-bench-mirror: $(VENV)/.dev fetch ## records per second and processor time of mirrors, beside Kafka's MirrorMaker
-	$(BIN)/python -m tools.mirror speed
+bench-mirror: $(VENV)/.dev fetch ## the part of "make bench" on mirrors, beside Kafka's MirrorMaker; BENCH="--rounds 1"
+	$(BIN)/python -m tools.benchmarks --only Mirror $(BENCH)
 
 bench-handlers: $(VENV)/.dev ## messages per second of handlers that run in parallel, with 1 to 16 workers
 	$(BIN)/python -m tools.handlers speed

@@ -201,7 +201,7 @@ class OffsetStoreFencedError(KafkaError):
     because the stored position is not the one at which the messages begin.
 
     The results of these messages must not be stored: let the error roll the transaction back. Then call
-    ``KafkaStream.rewind``, and go on reading.
+    ``KafkaStream.rewind``, or :func:`pyklient.read` again, and go on reading.
     """
 
 

@@ -27,7 +27,8 @@ ResetTo: TypeAlias = (
     | Mapping[TopicPartition, int | OffsetAndMetadata]
     | None
 )
-"""Where a reset moves committed offsets to. None stands for a distance from the committed offsets."""
+"""The point to which a reset moves committed offsets. None stands for a distance from the committed
+offsets."""
 
 _NAMED: Final = ("earliest", "latest", "current")
 

@@ -20,7 +20,7 @@ from pyklient.errors import (
 from pyklient.net.dialogue import Ask, Dialogue, Refresh, retried
 from pyklient.net.lookups.find_coordinator import OFFSETS_TOPIC, find_coordinator
 from pyklient.net.lookups.list_offsets import EARLIEST, LATEST, list_offsets
-from pyklient.net.lookups.offset_commit import commit_errors, offset_commit_request, unconfirmed
+from pyklient.net.lookups.offset_commit_request import commit_errors, offset_commit_request, unconfirmed
 from pyklient.net.metadata import Metadata
 from pyklient.protocol.messages import ListGroupsRequest
 from pyklient.registry import paths

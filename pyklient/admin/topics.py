@@ -27,6 +27,7 @@ __all__ = [
     "delete_topic",
     "describe_topic",
     "list_partitions",
+    "list_topic_ids",
     "list_topics",
 ]
 
@@ -110,6 +111,14 @@ def list_topics(internal: bool) -> Dialogue[list[str]]:
     *internal* is true."""
     metadata = yield Refresh(None)
     return sorted(name for name, topic in metadata.topics.items() if internal or not topic.internal)
+
+
+def list_topic_ids() -> Dialogue[dict[str, str | None]]:
+    """Return the id of each topic that this client may see, or None with brokers before 2.8."""
+    metadata = yield Refresh(None)
+    return {
+        name: str(UUID(bytes=topic.id)) if any(topic.id) else None for name, topic in metadata.topics.items()
+    }
 
 
 def list_partitions(names: Collection[str], internal: bool) -> Dialogue[list[TopicPartition]]:

@@ -10,8 +10,8 @@ from pyklient.errors import ClosedError, KafkaError, KafkaTimeoutError
 from pyklient.metrics.traffic import Traffic
 from pyklient.net.connection.connection import Connection
 from pyklient.net.connection.connection_setup import open_connection
+from pyklient.net.connection.old_brokers import OldBrokers
 from pyklient.net.connection.transport import Endpoint
-from pyklient.net.connection.version_probe import OldBrokers
 from pyklient.net.forked_clients import abandon_after_fork, belongs_to_the_parent
 from pyklient.net.single_flight import SingleFlight
 from pyklient.net.unconfirmed_requests import LONGEST_WAIT, await_handled
@@ -170,7 +170,7 @@ class BrokerConnection:
         return connection
 
     def _is_usable(self, connection: Connection) -> bool:
-        if not connection.alive or connection.expired or connection.endpoint != self.endpoint:
+        if connection.expired or connection.endpoint != self.endpoint:
             return False
         config = self._config
         if not config.is_0_7:

@@ -50,7 +50,7 @@ class DroppedItems:
         try:
             self._callback_handler.on_dropped(items, error)
         except BaseException as failure:  # also SystemExit, which must not end the send thread
-            log.exception("%s.on_dropped failed", type(self._callback_handler).__name__)
+            log.exception("%s.on_dropped raised an exception", type(self._callback_handler).__name__)
             if threading.current_thread() is threading.main_thread() and not isinstance(failure, Exception):
                 raise  # Ctrl-C
 

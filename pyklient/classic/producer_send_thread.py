@@ -168,7 +168,8 @@ class ProducerSendThread:
                 self._candidates.interrupt()
         except Exception:
             log.exception(
-                "%s.interrupt failed, so a running call of the event handler may go on; close() continues",
+                "%s.interrupt raised an exception; close() continues, although the event handler may still "
+                "be sending",
                 _name(self._handler),
             )
 
@@ -208,7 +209,7 @@ class ProducerSendThread:
         try:
             opened.close()
         except BaseException:
-            log.exception("%s.close failed", _name(opened))
+            log.exception("%s.close raised an exception", _name(opened))
 
 
 def _reason(called: str, error: BaseException) -> str:

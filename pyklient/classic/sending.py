@@ -248,7 +248,7 @@ class AsyncSending(Sending):
         try:
             hooks.after_enqueue(item, added)
         except Exception:
-            log.exception("%s.after_enqueue failed", type(hooks).__name__)
+            log.exception("%s.after_enqueue raised an exception", type(hooks).__name__)
 
     def _queue_full(self, items: Sequence[Any], added: int) -> QueueFullError:
         config = self._config

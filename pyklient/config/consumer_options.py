@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from pyklient.assignor import Assignor
-from pyklient.config.assignment_strategy import parse_strategy
+from pyklient.assignors.built_in_assignors import BUILT_IN_ASSIGNORS, parse_strategy
 from pyklient.config.client_options import ClientConfig
 from pyklient.config.offset_reset import duration_of
 from pyklient.config.option_checks import MIB, option
@@ -64,10 +64,10 @@ class ConsumerConfig(ClientConfig):
     )
     partition_assignment_strategy: str | Assignor | Sequence[str | Assignor] = option(
         "range",
-        "The assignor by which the group assigns partitions to its members: range, roundrobin, sticky, "
-        "cooperative-sticky, or an object of a subclass of pyklient.Assignor. A list names several "
-        "assignors in the order of preference, and the group uses one that all members have. Groups that "
-        "ZooKeeper coordinates have only range and roundrobin.",
+        "The assignor by which the group assigns partitions to its members: "
+        f"{', '.join(BUILT_IN_ASSIGNORS)}, or an object of a subclass of pyklient.Assignor. A list names "
+        "several assignors in the order of preference, and the group uses one that all members have. Groups "
+        "that ZooKeeper coordinates have only range and roundrobin.",
     )
     client_rack: str | None = option(
         None,
@@ -84,7 +84,7 @@ class ConsumerConfig(ClientConfig):
         None,
         "The database in which the program saves the positions of the group, in the transactions that store "
         "its results: a SQLiteOffsetStore, a PostgresOffsetStore or another OffsetStore. Nothing is then "
-        "committed to Kafka, also not automatically. (Only in pyklient.)",
+        "committed to Kafka, not even automatically. (Only in pyklient.)",
     )
     offsets_storage: str | None = option(
         None,
@@ -130,8 +130,8 @@ class ConsumerConfig(ClientConfig):
     rebalance_backoff_ms: int = option(
         2_000,
         "The pause between two attempts in a rebalance of a group that ZooKeeper coordinates. All "
-        "attempts together should last longer than zookeeper_session_timeout_ms, because for so long "
-        "nobody else can own the partitions of a killed member.",
+        "attempts together should last longer than zookeeper_session_timeout_ms, because no other member can "
+        "own the partitions of a killed member before its session ends.",
         at_least=0,
     )
     consumer_id: str | None = option(

@@ -275,7 +275,7 @@ class ConsumerOptions(ReadOptions, total=False):
     offset_store: OffsetStore | None
     """The database in which the program saves the positions of the group, in the transactions that store its
     results: a SQLiteOffsetStore, a PostgresOffsetStore or another OffsetStore. Nothing is then committed to
-    Kafka, also not automatically. (Only in pyklient.)"""
+    Kafka, not even automatically. (Only in pyklient.)"""
 
     offsets_storage: Literal["kafka", "zookeeper", None]
     """Where the group commits its offsets: kafka or zookeeper. By default, it has the value of
@@ -306,8 +306,8 @@ class ConsumerOptions(ReadOptions, total=False):
 
     rebalance_backoff_ms: int
     """The pause between two attempts in a rebalance of a group that ZooKeeper coordinates. All attempts
-    together should last longer than zookeeper_session_timeout_ms, because for so long nobody else can own the
-    partitions of a killed member."""
+    together should last longer than zookeeper_session_timeout_ms, because no other member can own the
+    partitions of a killed member before its session ends."""
 
     consumer_id: str | None
     """The last part of the member's id in a group that ZooKeeper coordinates. By default, it consists of the

@@ -1,6 +1,5 @@
 """Hints for an unknown option: its name in pyklient, what to do instead, or a similar name."""
 
-import difflib
 from collections.abc import Iterable
 from typing import Final
 
@@ -129,6 +128,8 @@ def advice(name: str) -> str | None:
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Return the name in *known* that is most similar to *name*, or else one that begins with *name*; None if
     there is no such name."""
+    import difflib
+
     names = list(known)
     found = difflib.get_close_matches(name, names, n=1, cutoff=_ALIKE)
     return next(iter([*found, *(each for each in names if each.startswith((f"{name}_", f"{name}.")))]), None)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
-from typing import TYPE_CHECKING, NoReturn, Self, TypeAlias, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias, TypeVar, Unpack
 
 from pyklient import argument_checks
 from pyklient.config import DEFAULT_SERVERS, NOT_READ, ConsumerConfig
@@ -11,15 +11,17 @@ from pyklient.config.dotted_names import by_option_name
 from pyklient.config.keyword_types import ReadOptions
 from pyklient.consumer.fetch.fetch_position import Cursor
 from pyklient.consumer.fetch.fetcher_manager import FetcherManager
+from pyklient.consumer.offset_storages.saved_positions import SavedPositions
 from pyklient.consumer.owned_partitions import OwnedPartition
 from pyklient.consumer.stream.messages_or_columns import Decoding
 from pyklient.consumer.stream.stream_core import StreamCore
-from pyklient.errors import ClosedError, ConfigurationError
+from pyklient.errors import ClosedError, ConfigurationError, OffsetOutOfRangeError
 from pyklient.kernel import Lease, Message
 from pyklient.net.dialogue import Dialogue
 from pyklient.net.lookups.list_offsets import EARLIEST, LATEST, list_offsets
 from pyklient.net.lookups.topic_partitions import partitions_of
 from pyklient.net.network_client import NetworkClient
+from pyklient.offset_stores.offset_store import OffsetStore, StoredPosition
 from pyklient.serialization import Decoder, as_decoder
 from pyklient.topic_partition import TopicPartition
 
@@ -44,6 +46,8 @@ def read(
     end: Bound = None,
     key_decoder: Decoder | None = None,
     value_decoder: Decoder | None = None,
+    offset_store: OffsetStore | None = None,
+    group_id: str | None = None,
     **options: Unpack[ReadOptions],
 ) -> "BoundedRead":
     """Return all messages of *topics* from *start* up to, but not including, *end*.
@@ -58,17 +62,16 @@ def read(
     A read hands out each message once. If a loop is left, the next loop continues where that one stopped.
     After the end, a new loop raises ClosedError.
 
+    With *offset_store*, a partition begins at the position that is stored for the group *group_id*. If none
+    is stored, it begins at *start*, and this offset is stored. ``save_offsets`` of the result saves positions
+    in the transaction that stores the results, so the next read begins after these messages.
+
     Raises BrokerError for a topic that does not exist. Iteration raises OffsetOutOfRangeError if *start* is
-    an offset that the log does not have any more, and ConsumerTimeout when no message arrives for
-    ``consumer_timeout_ms`` (by default ``default_api_timeout_ms``). The options are those of
+    an offset, or a stored position, that the log does not have any more, and ConsumerTimeout when no message
+    arrives for ``consumer_timeout_ms`` (by default ``default_api_timeout_ms``). The options are those of
     ``ConsumerConfig``.
     """
-    given = by_option_name(ConsumerConfig, bootstrap_servers, options)
-    if taken := sorted(NOT_READ & given.keys()):
-        raise ConfigurationError(
-            f"read() belongs to no group and commits nothing; remove the options {', '.join(taken)}"
-        )
-    config = ConsumerConfig.from_options(given)
+    config = _config(bootstrap_servers, options, offset_store, group_id)
     names = argument_checks.names(topics, "topics")
     if not names:
         raise ConfigurationError("read() needs topics; pass the name of at least one topic")
@@ -84,10 +87,31 @@ def read(
     try:
         level = int(config.isolation_level == "read_committed")
         bounds = client.play(_bounds(names, *times, level), config.default_api_timeout_ms / 1000)
+        stored = _Stored(config, bounds, *times)
     except BaseException:
         client.close()
         raise
-    return BoundedRead(client, config, names, decoding, bounds, exact=times[0].is_offset)
+    return BoundedRead(client, config, names, decoding, stored.bounds, exact=stored.exact, stored=stored)
+
+
+def _config(
+    bootstrap_servers: str | Sequence[str],
+    options: ReadOptions,
+    offset_store: OffsetStore | None,
+    group_id: str | None,
+) -> ConsumerConfig:
+    """Return the options of a :func:`read`. Raises ConfigurationError for those that it does not have."""
+    given = by_option_name(ConsumerConfig, bootstrap_servers, options)
+    taken = sorted(NOT_READ & given.keys())
+    if offset_store is not None:
+        given |= {"offset_store": offset_store, "group_id": group_id}
+    elif group_id is not None:
+        taken.append("group_id")
+    if taken:
+        raise ConfigurationError(
+            f"read() belongs to no group and commits nothing; remove the options {', '.join(taken)}"
+        )
+    return ConsumerConfig.from_options(given)
 
 
 class BoundedRead:
@@ -99,7 +123,8 @@ class BoundedRead:
     A BoundedRead closes itself when it has reached its end, when it is dropped, and at the end of a ``with``
     block. It then closes the connections of *client* too. If *keeps_client* is true, the connections stay
     open, because another read still uses them. If *exact* returns True for a partition, the first offset to
-    read must exist in the log of this partition.
+    read must exist in the log of this partition. *stored* has the positions in an offset store, at which the
+    partitions begin.
     """
 
     def __init__(
@@ -112,6 +137,7 @@ class BoundedRead:
         *,
         exact: Callable[[TopicPartition], bool],
         keeps_client: bool = False,
+        stored: "_Stored | None" = None,
     ) -> None:
         self.bounds = dict(bounds)
         """The bounds of each partition: the offset to begin at, and the offset before which to end."""
@@ -121,6 +147,7 @@ class BoundedRead:
         timeout_ms = config.consumer_timeout_ms
         timeout = (config.default_api_timeout_ms if timeout_ms < 0 else timeout_ms) / 1000
         self._stream = StreamCore(topics, decoding, timeout, self._fetchers.restart, Lease())
+        self._saved = None if stored is None else stored.begin(self._stream)
         self._cursors = [
             Cursor(
                 OwnedPartition(each),
@@ -164,6 +191,27 @@ class BoundedRead:
         from pyklient.consumer.stream.arrow_batches import table
 
         return table(batches, headers=headers)
+
+    def save_offsets(self, transaction: Any) -> None:
+        """Save the positions of this read in its offset store, in *transaction*, such as a connection to the
+        database. The positions include the message or batch that the loop is handling.
+
+        Call this method once in each transaction, in the thread that reads. The transaction must contain the
+        results of all messages that were handed out since the last save. It may contain the whole read: this
+        method also works after the end, and after :meth:`close`. A transaction that was rolled back may be
+        repeated as a whole before the loop asks for the next message.
+
+        Raises OffsetStoreFencedError if these results must not be stored, because another read or connector
+        has acquired the partitions: let the error roll the transaction back, then call :func:`read` again.
+        Raises ConfigurationError if the read has no ``offset_store``.
+        """
+        if self._saved is None:
+            raise ConfigurationError(
+                "this read has no offset store: pass offset_store=… and group_id=… to read()"
+            )
+        self._stream.check_not_forked()
+        self._stream.check_not_read_elsewhere()
+        self._saved.save(transaction, self._stream)
 
     def close(self) -> None:
         """Stop reading, and close the connections. Further calls do nothing."""
@@ -213,6 +261,51 @@ class BoundedRead:
             if not self._keeps_client:
                 self._client.close()
             self._fetchers.close(timeout)
+
+
+class _Stored:
+    """The stored positions at which a read begins, if *config* has an offset store.
+
+    *bounds* are those of a read without a store. They are stored where no position is stored. *start* and
+    *end* are arguments of :func:`read`.
+    """
+
+    def __init__(
+        self,
+        config: ConsumerConfig,
+        bounds: Mapping[TopicPartition, tuple[int, int]],
+        start: "_Times",
+        end: "_Times",
+    ) -> None:
+        self._found = bounds
+        self._start = start
+        self.bounds = dict(bounds)
+        """The bounds of each partition, which begin at the stored position."""
+        self._saved: SavedPositions | None = None
+        self._positions: dict[TopicPartition, StoredPosition] = {}
+        if config.offset_store is None or config.group_id is None:
+            return
+        self._saved = SavedPositions(config.offset_store, config.group_id)
+        self._positions = self._saved.acquire({each: first for each, (first, _) in bounds.items()})
+        for each, (offset, _) in self._positions.items():
+            assert offset is not None, "an offset was given"
+            last = bounds[each][1]
+            if offset > last and end.point(each) is None:
+                raise OffsetOutOfRangeError(
+                    f"the stored position of {each}, {offset}, is after the end of its log, {last}, perhaps "
+                    "because the topic was created again; call reset() of the offset store"
+                )
+            self.bounds[each] = offset, last
+
+    def exact(self, partition: TopicPartition) -> bool:
+        """Return True if the first offset to read must exist in the log, because it was stored or given."""
+        return self._start.is_offset(partition) or self.bounds[partition] != self._found[partition]
+
+    def begin(self, stream: StreamCore) -> SavedPositions | None:
+        """Return the object that saves the positions of *stream*. Return None without an offset store."""
+        if self._saved is not None:
+            self._saved.begin(stream, self._positions)
+        return self._saved
 
 
 class _Times:

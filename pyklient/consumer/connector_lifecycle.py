@@ -16,12 +16,12 @@ from functools import partial
 
 from pyklient.at_exit import call_at_exit
 from pyklient.config import ConsumerConfig
+from pyklient.consumer.commit.offset_committer import OffsetCommitter
 from pyklient.consumer.fetch.fetcher_manager import FetcherManager
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
 from pyklient.consumer.group.membership import Membership
 from pyklient.consumer.group.subscription import Subscription
 from pyklient.consumer.locks import new_closing_lock
-from pyklient.consumer.offsets.offset_committer import OffsetCommitter
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.errors import ClosedError, ForkError
 from pyklient.net.network_client import NetworkClient

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import NoReturn, Self, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
 
 from pyklient import argument_checks
 from pyklient.config import DEFAULT_SERVERS, ConsumerConfig
 from pyklient.config.dotted_names import by_option_name
 from pyklient.config.keyword_types import ConsumerOptions
+from pyklient.consumer.commit.background_commits import CommitCallback
+from pyklient.consumer.commit.offset_committer import OffsetCommitter
 from pyklient.consumer.connector_lifecycle import CLOSE_TIMEOUT, ConnectorLifecycle
 from pyklient.consumer.fetch.fetcher_manager import FetcherManager
 from pyklient.consumer.gathered_metrics import consumer_metrics
@@ -18,8 +20,6 @@ from pyklient.consumer.group.membership_and_offset_storage import choose_coordin
 from pyklient.consumer.group.standalone_membership import StandaloneMembership
 from pyklient.consumer.group.stream_choice import StreamChoice
 from pyklient.consumer.kafka_stream import KafkaStream
-from pyklient.consumer.offsets.background_commits import CommitCallback
-from pyklient.consumer.offsets.offset_committer import OffsetCommitter
 from pyklient.consumer.owned_partitions import Ownership
 from pyklient.consumer.parallel.key_queues import Order
 from pyklient.consumer.parallel.parallel_consumer import (
@@ -37,10 +37,11 @@ from pyklient.consumer.topic_filters.topic_filter import TopicFilter
 from pyklient.errors import ConfigurationError, MessageStreamsExistError, PartitionNotAssignedError
 from pyklient.metrics.snapshots import ConsumerMetrics
 from pyklient.net.network_client import NetworkClient
-from pyklient.properties.consumer_properties import consumer_options
-from pyklient.properties.profile import ProfileName
 from pyklient.serialization import Decoder
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
+
+if TYPE_CHECKING:
+    from pyklient.properties.profile import ProfileName
 
 __all__ = ["ConsumerConnector"]
 
@@ -93,14 +94,14 @@ class ConsumerConnector:
         )
 
     @classmethod
-    def from_properties(cls, properties: Mapping[str, object], profile: ProfileName | None = None) -> Self:
+    def from_properties(cls, properties: Mapping[str, object], profile: "ProfileName | None" = None) -> Self:
         """Make a connector from *properties* with the names of Kafka's Java consumer, such as ``group.id``.
 
         With a *profile*, the properties have the names, defaults and rules of the Scala consumer of that
         version of Kafka. The members of the group then coordinate themselves through ZooKeeper, as the Scala
         consumer does.
         """
-        return cls(**consumer_options(properties, profile))
+        return cls(**_options(properties, profile))
 
     def __repr__(self) -> str:
         return repr(self._lifecycle)
@@ -347,6 +348,13 @@ class ConsumerConnector:
             self._config, choice, self._fetchers, self._ownership, self._store, self._commits, self._listener
         )
         self._lifecycle.begin(self._membership, choice.subscription, handler)
+
+
+def _options(properties: Mapping[str, object], profile: "ProfileName | None") -> dict[str, Any]:
+    # Only programs that use properties need their tables.
+    from pyklient.properties.consumer_properties import consumer_options
+
+    return consumer_options(properties, profile)
 
 
 def _no_stream(partition: TopicPartition, *, is_parallel: bool) -> PartitionNotAssignedError:

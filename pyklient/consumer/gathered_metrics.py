@@ -4,10 +4,10 @@ import time
 from collections.abc import Sequence
 
 from pyklient.config import ConsumerConfig
+from pyklient.consumer.commit.offset_committer import OffsetCommitter
 from pyklient.consumer.fetch.consumed_positions import Position
 from pyklient.consumer.fetch.fetch_position import Cursor
 from pyklient.consumer.fetch.fetcher_manager import FetcherManager
-from pyklient.consumer.offsets.offset_committer import OffsetCommitter
 from pyklient.consumer.owned_partitions import Ownership
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.metrics.consumer_counts import PartitionCounts

@@ -121,7 +121,8 @@ class KafkaStream:
 
         If the log does not have the offset, a warning is logged and reading continues where
         ``auto_offset_reset`` says. If ``auto_offset_reset`` is ``none``, the loop raises
-        OffsetOutOfRangeError instead.
+        OffsetOutOfRangeError instead. With an ``offset_store``, do not seek back: :meth:`save_offsets` then
+        raises OffsetStoreFencedError.
 
         Any thread may seek while a loop reads. Raises PartitionNotAssignedError if this stream does not read
         *partition* now, and KafkaTimeoutError if the offset is not found in *timeout* seconds (None:
@@ -200,7 +201,8 @@ class KafkaStream:
         others. It may be repeated as a whole if it was rolled back.
 
         Raises OffsetStoreFencedError if these results must not be stored: let the error roll the transaction
-        back, then call :meth:`rewind`. Raises ConfigurationError if the connector has no ``offset_store``.
+        back, then call :meth:`rewind`. Raises ConfigurationError if the connector has no ``offset_store``,
+        and in a rebalance listener. Raises StreamInUseError while a loop in another thread reads the stream.
         """
         self._control.save_offsets(self._core, transaction)
 
@@ -209,7 +211,8 @@ class KafkaStream:
 
         Call this method when a transaction has failed and is not repeated, after it was rolled back, in the
         thread that reads the stream. Forget the results that are not stored: their messages are handed out
-        again, unless another member owns their partitions now.
+        again, unless another member owns their partitions now. Raises the same ConfigurationError and
+        StreamInUseError as :meth:`save_offsets`.
         """
         self._control.rewind(self._core)
 

@@ -1,9 +1,9 @@
-"""The locks that a consumer holds while it commits and while it closes. The lock of a stream is in its
-FetchQueue."""
+"""The locks that a consumer holds while it commits or saves positions, and while it closes. The lock of a
+stream is in its FetchQueue."""
 
-from threading import Lock
+from threading import Lock, RLock
 
-__all__ = ["new_closing_lock", "new_counting_lock", "new_making_lock", "new_turn_lock"]
+__all__ = ["new_closing_lock", "new_counting_lock", "new_making_lock", "new_saving_lock", "new_turn_lock"]
 
 
 def new_turn_lock() -> Lock:
@@ -25,6 +25,14 @@ def new_making_lock() -> Lock:
     ``commit_offsets_async``."""
     making_lock: Lock = Lock()
     return making_lock
+
+
+def new_saving_lock() -> RLock:
+    """Return a new saving lock. A thread holds this lock while it saves the positions of a stream in an
+    offset store, or makes the stream go back or forward. It is reentrant, because a signal handler may call
+    ``seek`` in the middle of a save."""
+    saving_lock: RLock = RLock()
+    return saving_lock
 
 
 def new_closing_lock() -> Lock:

@@ -11,12 +11,12 @@ from typing import Any
 
 from pyklient import argument_checks
 from pyklient.config import ConsumerConfig
+from pyklient.consumer.commit.background_commits import CommitCallback
+from pyklient.consumer.commit.offset_committer import OffsetCommitter
 from pyklient.consumer.connector_lifecycle import ConnectorLifecycle
 from pyklient.consumer.fetch.fetcher_manager import FetcherManager
-from pyklient.consumer.offsets.background_commits import CommitCallback
-from pyklient.consumer.offsets.offset_committer import OffsetCommitter
-from pyklient.consumer.offsets.offset_storage import OffsetStorage
-from pyklient.consumer.offsets.saved_positions import SavedPositions, no_commits
+from pyklient.consumer.offset_storages.offset_storage import OffsetStorage
+from pyklient.consumer.offset_storages.saved_positions import SavedPositions, no_commits
 from pyklient.consumer.owned_partitions import Ownership
 from pyklient.consumer.start_points import StartPoint, start_point
 from pyklient.consumer.stream.stream_core import StreamCore
@@ -91,24 +91,21 @@ class StreamControl:
 
     def save_offsets(self, stream: StreamCore, transaction: Any) -> None:
         """Save the positions of *stream* in *transaction*, as ``KafkaStream.save_offsets`` describes it."""
-        stream.check_not_forked()
-        self._positions_in_store().save(transaction, stream)
+        self._positions_to_change(stream, "save_offsets").save(transaction, stream)
 
     def rewind(self, stream: StreamCore) -> None:
         """Continue *stream* at its stored positions, as ``KafkaStream.rewind`` describes it."""
-        saved = self._positions_in_store()
-        self._check_open(stream)
+        saved = self._positions_to_change(stream, "rewind")
+        self._lifecycle.check_open()
         saved.rewind(stream)
 
     def redeliver(self, stream: StreamCore) -> None:
         """Go back to the message or batch in hand, as ``KafkaStream.redeliver`` describes it."""
         stream.check_not_forked()
-        before = stream.handed(in_hand=True)
-        stream.redeliver()
-        if self._saved is not None:
-            for each, position in stream.handed(in_hand=True).items():
-                if each in before and position.offset < before[each].offset:
-                    self._saved.note_move(stream, each, position.offset)
+        if self._saved is None:
+            stream.redeliver()
+        else:
+            self._saved.redeliver(stream)
 
     def seek(
         self, stream: StreamCore, partition: TopicPartition, to: StartPoint, timeout: float | None
@@ -121,9 +118,10 @@ class StreamControl:
         if not isinstance(point, int):
             stream.cursor(where)  # which raises an error if the stream does not read the partition
             point = self._fetchers.find_offsets({where: point}, left)[where]
-        stream.seek(where, point)
-        if self._saved is not None:
-            self._saved.note_move(stream, where, point)
+        if self._saved is None:
+            stream.seek(where, point)
+        else:
+            self._saved.seek(stream, where, point)
 
     def pause(self, stream: StreamCore, partitions: Sequence[TopicPartition]) -> None:
         """Stop handing out messages of *partitions*, as ``KafkaStream.pause`` describes it."""
@@ -140,7 +138,7 @@ class StreamControl:
     def paused(self, stream: StreamCore) -> list[TopicPartition]:
         """Return the partitions of *stream* that are paused."""
         self._check_open(stream)
-        return sorted(each for each, cursor in stream.cursors.items() if cursor.paused)
+        return sorted(each for each, cursor in stream.cursors.items() if cursor.owned.paused)
 
     def position(self, stream: StreamCore, partition: TopicPartition, timeout: float | None) -> int:
         """Return the position of *partition*, as ``KafkaStream.position`` describes it."""
@@ -177,12 +175,21 @@ class StreamControl:
         if self._saved is not None:
             raise no_commits()
 
-    def _positions_in_store(self) -> SavedPositions:
+    def _positions_to_change(self, stream: StreamCore, method: str) -> SavedPositions:
+        """Return the positions in the offset store, for the thread that reads *stream* and calls *method*."""
+        stream.check_not_forked()
         if self._saved is None:
             raise ConfigurationError(
                 "this connector has no offset store: pass offset_store=… to ConsumerConnector, or commit "
                 "offsets with commit_offsets()"
             )
+        if self._ownership.changes_here():
+            raise ConfigurationError(
+                f"{method}() cannot be called in a rebalance listener, because the loop may have messages in "
+                "hand whose results are not in the listener's transaction; call it in the thread that reads "
+                "the stream"
+            )
+        stream.check_not_read_elsewhere()
         return self._saved
 
     def seconds(self, timeout: float | None) -> float:

@@ -48,6 +48,7 @@ from pyklient.kernel.varint cimport (
 
 from functools import partial
 from operator import index as index_of
+from array import array
 from time import time_ns
 
 from pyklient.errors import CorruptRecordError
@@ -85,6 +86,7 @@ __all__ = [
     "Lease",
     "LeasedIterator",
     "Message",
+    "append_messages",
     "append_rows",
     "array_hash",
     "by_partition",
@@ -172,6 +174,7 @@ include "decode/column_builder.pxi"
 include "decode/lazy_messages.pxi"
 include "decode/lease.pxi"
 include "append/arrow_rows.pxi"
+include "append/message_appending.pxi"
 include "classic/keyed_message.pxi"
 include "classic/event_buffer.pxi"
 include "classic/java_hashes.pxi"

@@ -26,6 +26,7 @@ __all__ = [
     "Lease",
     "LeasedIterator",
     "Message",
+    "append_messages",
     "append_rows",
     "array_hash",
     "by_partition",
@@ -87,6 +88,7 @@ if TYPE_CHECKING or not_compiled:
         Lease,
         LeasedIterator,
         Message,
+        append_messages,
         append_rows,
         array_hash,
         by_partition,
@@ -110,6 +112,7 @@ else:
     Appender, Batch, Delivery = _compiled.Appender, _compiled.Batch, _compiled.Delivery
     call_back = _compiled.call_back
     ArrowRows, append_rows = _compiled.ArrowRows, _compiled.append_rows
+    append_messages = _compiled.append_messages
     Message = _compiled.Message
     EventBuffer, EventSender = _compiled.EventBuffer, _compiled.EventSender
     KeyedMessage = _compiled.KeyedMessage

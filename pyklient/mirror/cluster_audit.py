@@ -85,8 +85,8 @@ def audit(
 
     *topics* is a Whitelist, a Blacklist, or the pattern of a Whitelist, for the topics of the source cluster.
     A topic that the target cluster does not have counts as empty there. With *by* ``"partition"``, each
-    partition is compared with that of the same number, record by record in their order, as a mirror with
-    ``keep_partitions`` copies them. With ``"topic"``, the order and the partitions do not matter.
+    partition is compared with the partition of the same number, record by record in order, as a mirror
+    with ``keep_partitions`` copies them. With ``"topic"``, the order and the partitions do not matter.
 
     *since* and *until* are aware datetimes. Only records with timestamps from *since* on, and before *until*,
     are compared. Without *until*, records that arrive during the audit may count. An audit reads all these

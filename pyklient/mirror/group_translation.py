@@ -2,6 +2,7 @@
 can continue there."""
 
 import logging
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,7 +16,8 @@ from pyklient.errors import BrokerError, ConfigurationError, KafkaError
 from pyklient.log_events import log_fields
 from pyklient.mirror.clusters import Cluster, known_options, options_of_cluster
 from pyklient.mirror.offset_syncs import OffsetSync, translated
-from pyklient.mirror.sync_topic import read_syncs
+from pyklient.mirror.sync_topic import StoredSync, read_syncs
+from pyklient.mirror.target_admin import TargetAdmin
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 __all__ = ["GroupTranslation", "TranslatedOffset", "translate_offsets"]
@@ -24,6 +26,8 @@ _log = logging.getLogger("pyklient.mirror")
 
 _CALL_TIMEOUT: Final = 10.0
 """The seconds that a call to a cluster may take while the mirror runs. A call that fails is made again."""
+_MOST_SHOWN: Final = 5
+"""The largest number of partitions that an error names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +62,18 @@ def translate_offsets(
     group_id, mirror_group = _name(group_id, "group_id"), _name(mirror_group, "mirror_group")
     argument_checks.flag(execute, "execute")
     syncs = {
-        each: tuple(sorted(slots.values())) for each, slots in read_syncs(reading[1], mirror_group).items()
+        source: sorted(slots.values(), key=lambda each: each.sync)
+        for source, slots in read_syncs(reading[1], mirror_group).items()
     }
-    here, there = (Admin(**known_options(AdminConfig, options)) for options in reading)
-    with here, there:
-        found = _translate(here, there, group_id, syncs)
+    with (
+        Admin(**known_options(AdminConfig, reading[0])) as here,
+        TargetAdmin(**known_options(AdminConfig, reading[1])) as there,
+    ):
+        ids = there.topic_ids(_CALL_TIMEOUT)
+        found, left_out = _translate(here, there, group_id, _fitting(syncs, ids))
         if not found:
-            raise ConfigurationError(
-                f"no offset of the group {group_id} can be translated: the mirror with the group "
-                f"{mirror_group} has copied none of the partitions for which {group_id} has committed "
-                "offsets, or it did not run with groups=…"
-            )
+            reason = _reason(group_id, mirror_group, left_out)
+            raise ConfigurationError(f"no offset of the group {group_id} can be translated: {reason}")
         if execute:
             _commit(there, group_id, found)
     return found
@@ -78,34 +83,41 @@ class GroupTranslation:
     """Translates the offsets of all groups of the cluster *source* that *groups* allows, again and again, and
     commits them to the cluster *target*. *mirror_group* is left out."""
 
-    def __init__(self, source: Admin, target: Admin, groups: TopicFilter, mirror_group: str) -> None:
+    def __init__(
+        self,
+        source: Admin,
+        target: TargetAdmin,
+        groups: TopicFilter,
+        mirror_group: str,
+        stopping: threading.Event,
+    ) -> None:
         self._source = source
         self._target = target
         self._groups = groups
         self._mirror_group = mirror_group
+        self._stopping = stopping
 
-    def translate(self, syncs: Mapping[TopicPartition, Sequence[OffsetSync]]) -> None:
+    def translate(self, syncs: Mapping[TopicPartition, Sequence[StoredSync]]) -> None:
         """Commit the translated offsets of the partitions in *syncs*.
 
         A group with members in the target cluster is left alone. An error is logged, and the next call tries
-        again.
+        again. When the mirror is stopping, the other groups are left out.
         """
         if not syncs:
             return
         try:
             names = [each.group_id for each in self._source.groups(_CALL_TIMEOUT)]
+            fitting = _fitting(syncs, self._target.topic_ids(_CALL_TIMEOUT))
         except KafkaError as error:
-            _log.warning(
-                "the groups of the source cluster cannot be listed, so their offsets are translated later: "
-                "%s",
-                error,
-            )
+            _log.warning("the groups or topics cannot be listed, so offsets are translated later: %s", error)
             return
         for name in dict.fromkeys(names):
+            if self._stopping.is_set():
+                return
             if name == self._mirror_group or not self._groups.allows(name):
                 continue
             try:
-                self._move(name, syncs)
+                self._move(name, fitting)
             except KafkaError as error:
                 if isinstance(error, BrokerError) and error.code == ErrorCode.NON_EMPTY_GROUP:
                     _log.debug(
@@ -119,8 +131,8 @@ class GroupTranslation:
                     )
 
     def _move(self, group_id: str, syncs: Mapping[TopicPartition, Sequence[OffsetSync]]) -> None:
-        moved = _commit(self._target, group_id, _translate(self._source, self._target, group_id, syncs))
-        if moved:
+        found, _ = _translate(self._source, self._target, group_id, syncs)
+        if moved := _commit(self._target, group_id, found):
             _log.debug(
                 "the translated offsets of the group %s were committed in the target cluster",
                 group_id,
@@ -128,39 +140,56 @@ class GroupTranslation:
             )
 
 
+def _fitting(
+    syncs: Mapping[TopicPartition, Sequence[StoredSync]], topic_ids: Mapping[str, str | None]
+) -> dict[TopicPartition, list[OffsetSync]]:
+    """Return the syncs that are not those of a deleted topic. *topic_ids* are those of the target cluster."""
+    return {
+        source: [each.sync for each in stored if each.fits(topic_ids.get(source.topic))]
+        for source, stored in syncs.items()
+    }
+
+
 def _translate(
     source: Admin, target: Admin, group_id: str, syncs: Mapping[TopicPartition, Sequence[OffsetSync]]
-) -> dict[TopicPartition, TranslatedOffset]:
+) -> tuple[dict[TopicPartition, TranslatedOffset], dict[TopicPartition, str]]:
+    """Return the translated offsets of the group, and why offsets of other partitions are not translated.
+    Partitions without syncs in *syncs* are in neither."""
     committed = {
         each: offset
         for each, stored in source.stored_offsets(group_id, timeout=_CALL_TIMEOUT).items()
         if each in syncs and (offset := stored.committed) is not None
     }
-    if not committed:
-        return {}
-    there = target.stored_offsets(group_id, topics=list(committed), timeout=_CALL_TIMEOUT)
     found: dict[TopicPartition, TranslatedOffset] = {}
+    left_out: dict[TopicPartition, str] = {}
+    if not committed:
+        return found, left_out
+    there = target.stored_offsets(group_id, topics=list(committed), timeout=_CALL_TIMEOUT)
     for each, offset in committed.items():
-        end, at = there[each].end, translated(syncs[each], offset)
+        end, copied = there[each].end, max((sync.target_end for sync in syncs[each]), default=0)
         if end is None:
-            _log.warning(
-                "the offset of the group %s in %s is not translated, because the end of this partition in "
-                "the target cluster is not known: %s",
-                group_id,
-                each,
-                there[each].error,
-            )
-        elif at > end:
-            _log.warning(
-                "the offset of the group %s in %s is not translated, because this partition ends before "
-                "offset %d in the target cluster; was the topic deleted and created again?",
-                group_id,
-                each,
-                at,
+            left_out[each] = f"its end in the target cluster is not known: {there[each].error}"
+        elif copied > end:
+            left_out[each] = (
+                f"it ends before offset {copied} in the target cluster; was the topic deleted and created "
+                "again?"
             )
         else:
+            at = translated(syncs[each], offset)
             found[each] = TranslatedOffset(offset, at, there[each].of("kafka"))
-    return found
+    for each, reason in left_out.items():
+        _log.warning("the offset of the group %s in %s is not translated: %s", group_id, each, reason)
+    return found, left_out
+
+
+def _reason(group_id: str, mirror_group: str, left_out: Mapping[TopicPartition, str]) -> str:
+    """Return why no offset of the group can be translated."""
+    if left_out:
+        return "; ".join(f"{each}: {reason}" for each, reason in sorted(left_out.items())[:_MOST_SHOWN])
+    return (
+        f"the mirror with the group {mirror_group} has copied none of the partitions for which {group_id} "
+        "has committed offsets, or it did not run with groups=…"
+    )
 
 
 def _commit(target: Admin, group_id: str, found: Mapping[TopicPartition, TranslatedOffset]) -> int:

@@ -11,16 +11,18 @@ from pyklient import argument_checks
 from pyklient.admin import Admin
 from pyklient.config import AdminConfig, ConsumerConfig, ProducerConfig
 from pyklient.config.option_checks import INT32_MAX
-from pyklient.consumer.consumer_connector import ConsumerConnector
+from pyklient.consumer.mirror_connector import MirrorConnector
 from pyklient.consumer.topic_filters.topic_filter import TopicFilter, Whitelist
-from pyklient.errors import ClosedError, ConfigurationError, KafkaError
+from pyklient.errors import ClosedError, ConfigurationError, KafkaError, KafkaTimeoutError
 from pyklient.mirror.clusters import Cluster, known_options, options_of_cluster
 from pyklient.mirror.group_translation import GroupTranslation
 from pyklient.mirror.mirror_metrics import MirrorMetrics
 from pyklient.mirror.mirror_task import MirrorTask, Rules
+from pyklient.mirror.partition_syncs import PartitionSyncs
 from pyklient.mirror.producer_record import Handler
-from pyklient.mirror.sync_topic import PartitionSyncs
+from pyklient.mirror.target_admin import TargetAdmin
 from pyklient.mirror.target_topics import TargetTopics
+from pyklient.producer.mirror_producer import MirrorProducer
 from pyklient.producer.producer import Producer
 from pyklient.protocol.records import Compression
 
@@ -111,7 +113,11 @@ class Mirror:
         self._sources = [{**_OF_READING, **_options(each, "a source"), **reading} for each in every]
         self._target = {**_OF_WRITING, **_options(target, "the target")}
         for options in self._sources:
-            ConsumerConfig.from_options(options)
+            if not ConsumerConfig.from_options(options).check_crcs:
+                raise ConfigurationError(
+                    "check_crcs=False cannot be an option of a source, because the copies of damaged records "
+                    "would get a correct checksum; remove it"
+                )
         ProducerConfig.from_options(self._target)
         self._create_topics = argument_checks.flag(create_topics, "create_topics")
         self._rules = Rules(
@@ -133,6 +139,8 @@ class Mirror:
         self._tasks: list[MirrorTask] = []
         self._producer: Producer | None = None
         self._errors: list[BaseException] = []
+        self._failure: Exception | None = None
+        """The exception that ``run`` has raised."""
 
     def run(
         self, watch: Callable[[MirrorMetrics], object] | None = None, watch_interval: float = 10.0
@@ -143,26 +151,37 @@ class Mirror:
         Every *watch_interval* seconds, ``watch(metrics)`` is called in this thread, with the result of
         :meth:`metrics`. Before this method returns, it waits for the records that were sent, commits their
         offsets and leaves the groups. Raises DeliveryError if a record could not be sent, the error of a
-        client that cannot work, such as AuthenticationError, and the exception of the handler. A mirror runs
-        only once: a second call raises ClosedError.
+        client that cannot work, such as AuthenticationError, and the exception of the handler. Raises
+        CommitError if not all records that were sent could be confirmed and committed in the end, also in
+        place of a KeyboardInterrupt or SystemExit. A mirror runs only once: a second call raises ClosedError.
         """
         if self._runner is not None or self._stopping.is_set():
             raise ClosedError("a Mirror runs only once, and this one has run or was closed; create a new one")
         self._runner = threading.current_thread()
         try:
             self._run(watch, argument_checks.pause(watch_interval, "watch_interval"))
+        except Exception as error:
+            self._failure = error
+            raise
         finally:
             self._ended.set()
 
     def close(self, timeout: float = _CLOSE_TIMEOUT) -> None:
         """End the mirror, and wait for *timeout* seconds at most until :meth:`run` has returned.
 
-        A signal handler may call this method. In the thread of ``run``, this method does not wait.
+        Raises the exception that ``run`` raises, and KafkaTimeoutError if ``run`` has not returned in time. A
+        signal handler may call this method. In the thread of ``run``, this method does not wait.
         """
         seconds = argument_checks.seconds(timeout, "timeout")
         self._stopping.set()
         if self._runner is not None and self._runner is not threading.current_thread():
-            self._ended.wait(seconds)
+            if not self._ended.wait(seconds):
+                raise KafkaTimeoutError(
+                    f"the mirror has not ended within {seconds:g} s; it commits what is confirmed, and ends "
+                    "later"
+                )
+            if self._failure is not None:
+                raise self._failure
 
     def metrics(self) -> MirrorMetrics | None:
         """Return what the mirror has done so far: records, bytes, rates and lag. Return None before
@@ -178,16 +197,19 @@ class Mirror:
         )
 
     def _run(self, watch: Callable[[MirrorMetrics], object] | None, interval: float) -> None:
-        admin = Admin(**known_options(AdminConfig, self._target))
-        producer = self._producer = Producer(**self._target)
+        admin = TargetAdmin(**known_options(AdminConfig, self._target))
+        producer = self._producer = MirrorProducer(**self._target)
         targets = TargetTopics(admin, self._create_topics)
         threads: list[threading.Thread] = []
         try:
-            syncs = None if self._groups is None else self._syncs(admin, producer)
+            syncs: PartitionSyncs | None = None
             for number, options in enumerate(self._sources):
+                source = Admin(**known_options(AdminConfig, options))
+                if self._groups is not None:
+                    syncs = self._syncs(admin, producer, source)
                 task = MirrorTask(
-                    ConsumerConnector(**options),
-                    Admin(**known_options(AdminConfig, options)),
+                    MirrorConnector(**options),
+                    source,
                     producer,
                     targets,
                     self._rules,
@@ -207,12 +229,16 @@ class Mirror:
             while not self._stopping.wait(interval):
                 if watch is not None and (found := self.metrics()) is not None:
                     watch(found)
+        except Exception as error:
+            self._errors.insert(0, error)
         finally:
             self._stopping.set()
             self._join(threads)
             self._close_target(producer, admin)
-        if self._errors:
-            raise self._errors[0]
+            for other in self._errors[1:]:
+                _log.warning("the mirror has also failed with this error: %s", other)
+            if self._errors:
+                raise self._errors[0]
 
     def _run_task(self, task: MirrorTask) -> None:
         try:
@@ -222,18 +248,20 @@ class Mirror:
         finally:
             self._stopping.set()
 
-    def _syncs(self, admin: Admin, producer: Producer) -> PartitionSyncs:
-        """Return the offset syncs of this mirror. *admin* and *producer* are clients of the target
-        cluster."""
+    def _syncs(self, admin: TargetAdmin, producer: Producer, source: Admin) -> PartitionSyncs:
+        """Return the offset syncs of this mirror. *admin* and *producer* are clients of the target cluster,
+        and *source* is one of the source cluster."""
         reading = known_options(ConsumerConfig, self._target)
-        return PartitionSyncs(reading, self._mirror_group, admin, producer)
+        return PartitionSyncs(reading, self._mirror_group, admin, producer, source)
 
-    def _translate_groups(self, syncs: PartitionSyncs, target: Admin) -> None:
+    def _translate_groups(self, syncs: PartitionSyncs, target: TargetAdmin) -> None:
         """Translate the offsets of groups until the mirror ends. An exception ends the mirror."""
         assert self._groups is not None
         try:
             with Admin(**known_options(AdminConfig, self._sources[0])) as source:
-                translation = GroupTranslation(source, target, self._groups, self._mirror_group)
+                translation = GroupTranslation(
+                    source, target, self._groups, self._mirror_group, self._stopping
+                )
                 while not self._stopping.wait(self._group_interval):
                     translation.translate(syncs.latest)
         except BaseException as error:
@@ -259,10 +287,18 @@ class Mirror:
             )
 
     def _join(self, threads: Sequence[threading.Thread]) -> None:
+        """Wait until *threads* have ended, or note an error after some time."""
         deadline = time.monotonic() + _CLOSE_TIMEOUT
         for thread in threads:
             if thread.ident is not None:
                 thread.join(max(0.0, deadline - time.monotonic()))
+        if any(thread.is_alive() for thread in threads):
+            self._errors.append(
+                KafkaTimeoutError(
+                    f"the mirror has not committed everything within {_CLOSE_TIMEOUT:g} s; the next run "
+                    "copies the records since the last commit again"
+                )
+            )
 
     def _close_target(self, producer: Producer, admin: Admin) -> None:
         """Close the clients of the target cluster. Records that are not confirmed by now are not committed in
@@ -270,9 +306,7 @@ class Mirror:
         try:
             producer.close(0)
         except KafkaError as error:
-            _log.info(
-                "some records were not confirmed when the mirror ended, and will be copied again: %s", error
-            )
+            self._errors.append(error)
         admin.close()
 
 

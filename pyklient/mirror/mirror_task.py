@@ -4,29 +4,29 @@ offsets in the source cluster after the target cluster has confirmed them."""
 import logging
 import threading
 import time
+from array import array
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from queue import Empty, SimpleQueue
 from typing import Final, NamedTuple, TypeVar
 
 from pyklient.admin import Admin
-from pyklient.consumer.consumer_connector import ConsumerConnector
-from pyklient.consumer.group.rebalance_listener import ConsumerRebalanceListener
 from pyklient.consumer.kafka_stream import KafkaStream
+from pyklient.consumer.mirror_connector import MirrorConnector
 from pyklient.consumer.topic_filters.topic_filter import TopicFilter
 from pyklient.counted import counted
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import BrokerError, CommitError, DeliveryError, KafkaError
-from pyklient.kernel import Batch, Delivery, Message, decode
+from pyklient.kernel import Batch, Delivery, Message, append_messages, decode
 from pyklient.log_events import log_fields
+from pyklient.mirror.assignment_changes import AssignmentChange, AssignmentChanges
 from pyklient.mirror.deleted_topics import DeletedTopics
+from pyklient.mirror.partition_syncs import PartitionSyncs
 from pyklient.mirror.producer_record import Handler, ProducerRecord
-from pyklient.mirror.sent_records import FailedRecords, Sent, SentRecords
-from pyklient.mirror.sync_topic import SYNC_TOPIC, PartitionSyncs
+from pyklient.mirror.sent_records import Copies, FailedRecords, Sent, SentRecords
+from pyklient.mirror.sync_topic import SYNC_TOPIC
 from pyklient.mirror.target_topics import TargetTopics
 from pyklient.outage import Outage
-from pyklient.producer.producer import Producer
-from pyklient.producer.send_batch import send_batch
+from pyklient.producer.mirror_producer import MirrorProducer
 from pyklient.protocol.records import Compression, RecordBatch
 from pyklient.topic_partition import TopicPartition
 
@@ -44,8 +44,10 @@ _PAUSE: Final = 0.5
 """The seconds between two attempts to send a record that the producer does not accept."""
 _FLUSH_TIMEOUT: Final = 30.0
 """The seconds for which a task waits for unconfirmed records, before it gives up their partitions."""
-_CHANGE_TIMEOUT: Final = _FLUSH_TIMEOUT + 15.0
-"""The seconds for which a rebalance waits until the task has committed the offsets of revoked partitions."""
+_SYNC_TIMEOUT: Final = 5.0
+"""The seconds for which a task waits until the last offset syncs are stored."""
+_MOST_SHOWN: Final = 5
+"""The largest number of partitions that an error names."""
 
 
 class Rules(NamedTuple):
@@ -65,7 +67,7 @@ class Rules(NamedTuple):
         return self.keep_partitions and self.handler is None
 
 
-class MirrorTask(ConsumerRebalanceListener):
+class MirrorTask:
     """Copies the records of the source cluster that *connector* reads. *admin* is a client of this cluster
     too.
 
@@ -75,9 +77,9 @@ class MirrorTask(ConsumerRebalanceListener):
 
     def __init__(
         self,
-        connector: ConsumerConnector,
+        connector: MirrorConnector,
         admin: Admin,
-        producer: Producer,
+        producer: MirrorProducer,
         targets: TargetTopics,
         rules: Rules,
         syncs: PartitionSyncs | None,
@@ -86,7 +88,7 @@ class MirrorTask(ConsumerRebalanceListener):
         self.connector = connector
         self.syncs = syncs
         """The offset syncs of the copied partitions; None if no offsets of groups are translated."""
-        self.sent = SentRecords(skip_failed=not rules.abort_on_send_failure)
+        self.sent = SentRecords(skip_failed=not rules.abort_on_send_failure, tell_confirmed=syncs is not None)
         self.dropped_count = 0
         """The number of records that could not be sent, and were dropped."""
         self._admin = admin
@@ -95,58 +97,68 @@ class MirrorTask(ConsumerRebalanceListener):
         self._deleted = DeletedTopics(admin)
         self._rules = rules
         self._stopping = stopping
-        self._changes: SimpleQueue[_Change] = SimpleQueue()
+        self.changes = AssignmentChanges(self._make)
         self._lost: set[TopicPartition] = set()
         """The partitions that this member has lost since it got the messages in hand. No more of these
         messages are sent, and those that were sent do not count."""
-        self._copying = False
-        """True while the thread of the task reads the stream, and makes the changes of the assignment."""
-        self._aborting = False
-        """True if an exception has ended the task, so that it waits for no more records."""
+        self._ending = False
+        """True if the task sends no more records, and has waited for those that were sent."""
+        self._unfinished: set[TopicPartition] = set()
+        """The partitions of which some records were not confirmed or committed when the task ended."""
+        self._last_failure: KafkaError | None = None
+        """Why records were not confirmed, or offsets not committed, when that failed last."""
         self._outage = Outage(_log, f"mirroring to {producer!r}", "mirror_outage")
 
     def run(self) -> None:
         """Copy records until the mirror is closed. Raises the error because of which a record could not be
-        copied."""
+        copied, or CommitError if not all records that were sent could be confirmed and committed in the
+        end."""
         try:
-            self.connector.set_rebalance_listener(self)
-            self.connector._creation.whole_batches = self._rules.passes_batches
-            self.connector._creation.excluded_topics = frozenset({SYNC_TOPIC})
-            self.connector._creation.continues_at_committed = True
-            (stream,) = self.connector.create_message_streams_by_filter(self._rules.topics)
-            self._copying = True
+            self.connector.set_rebalance_listener(self.changes)
+            stream = self.connector.mirror_stream(
+                self._rules.topics, whole_batches=self._rules.passes_batches, excluded=[SYNC_TOPIC]
+            )
+            self.changes.task_makes_them = True
             self._copy(stream)
-            self._flush()
-            self._commit()
-        except BaseException:
-            self._aborting = True
-            raise
+            self._finish()
         finally:
-            self._copying = False
-            self.connector.close()
-            self._admin.close()
+            self._ending, self.changes.task_makes_them = True, False
+            try:
+                self.connector.close()
+            finally:
+                self._admin.close()
+        if self._unfinished:
+            raise _unfinished_error(self._unfinished, self._last_failure)
+
+    def _finish(self) -> None:
+        """Wait for the records that were sent, and commit their offsets."""
+        self._flush()
+        self._commit()
+        if self.syncs is not None:
+            self.syncs.flush(_SYNC_TIMEOUT)
+        self._unfinished = self.sent.unfinished()
 
     def _copy(self, stream: KafkaStream) -> None:
         commit_at = time.monotonic() + self._rules.commit_interval
         for messages in stream.batches(_MOST_MESSAGES, _LONGEST_WAIT):
-            self._make_changes()
+            self.changes.make_all()
             if messages:
                 self._send_all(messages)
-                self._make_changes()
+                self.changes.make_all()
             self._look_for_results()
             if self._stopping.is_set():
                 return
             if (now := time.monotonic()) >= commit_at:
                 commit_at = now + self._rules.commit_interval
                 self._commit()
-                self._make_changes()
+                self.changes.make_all()
             self._lost.clear()
 
     # Sending
 
-    def _send_all(self, messages: Sequence[Message]) -> None:
-        """Send a copy of each message, except for those of lost partitions. After the mirror was closed,
-        leave out those that would have to wait."""
+    def _send_all(self, messages: list[Message]) -> None:
+        """Send a copy of each message, except for those of lost partitions. Leave out the others when the
+        mirror is closed."""
         sent: list[Sent] = []
         try:
             if self._rules.handler is None and not self._rules.passes_batches:
@@ -154,6 +166,8 @@ class MirrorTask(ConsumerRebalanceListener):
                 return
             send = self._pass_on if self._rules.passes_batches else self._handle_message
             for message in messages:
+                if self._stopping.is_set():
+                    return
                 if not self._is_lost(message):
                     send(message, sent)
         except _StoppedError:
@@ -173,7 +187,7 @@ class MirrorTask(ConsumerRebalanceListener):
             return
         passed: Batch | RecordBatch | None = batch
         if self._rules.codec is None or self._rules.codec == batch.compression:
-            append = partial(_append_batch, self._producer, message, batch)
+            append = partial(self._append_batch, message, batch)
             passed = self._deliver(message, message.topic, append, batch.count)
         if not isinstance(passed, RecordBatch):
             source = TopicPartition(message.topic, message.partition)
@@ -182,38 +196,31 @@ class MirrorTask(ConsumerRebalanceListener):
         chunk = decode(batch.buffer, message.topic, message.partition, batch.base_offset)
         self._send_copies(chunk.hand_out(chunk.remaining), sent)
 
-    def _send_copies(self, messages: Sequence[Message], sent: list[Sent]) -> None:
-        """Send a copy of each message. This is the fast way for many messages of few partitions: everything
-        unusual, such as a topic that is not known or an error, is left to ``_send_message``."""
-        send, keep = self._producer.send, self._rules.keep_partitions
-        source, known = TopicPartition("", -1), False
-        for message in messages:
-            topic, partition, offset, time_ms = (
-                message.topic,
-                message.partition,
-                message.offset,
-                message.timestamp_ms,
-            )
-            if partition != source.partition or topic != source.topic or not known:
-                source = TopicPartition(topic, partition)
-                known = source not in self._lost and self._targets.has(topic, partition)
-            if not known:
+    def _append_batch(self, message: Message, batch: RecordBatch) -> Batch | RecordBatch:
+        """Send *batch*, and return the new batch. Return *batch* itself if it is too large for the
+        producer."""
+        return self._producer.send_batch(message.topic, message.partition, batch) or batch
+
+    def _send_copies(self, messages: list[Message], sent: list[Sent]) -> None:
+        """Send a copy of each message. The kernel appends as many as it can at once; everything unusual, such
+        as a topic that is not known, a full batch or an error, is left to ``_send_message``."""
+        appender, keep = self._producer.appender, self._rules.keep_partitions
+        done = 0
+        while done < len(messages) and not self._stopping.is_set():
+            message, count = messages[done], 0
+            source = TopicPartition(message.topic, message.partition)
+            if source not in self._lost and self._targets.has(*source):
+                count, runs, targets = append_messages(appender, messages, done, keep)
+            if not count:
                 self._send_message(message, sent)
+                done += 1
                 continue
-            try:
-                delivery = send(
-                    topic,
-                    message.value,
-                    message.key,
-                    partition if keep else None,
-                    time_ms if time_ms >= 0 else None,
-                    message.headers,
-                )
-            except KafkaError:
-                known = False  # While this message waits, the partition may get lost.
-                self._send_message(message, sent)
-            else:
-                sent.append((source, offset, offset + 1, delivery))
+            first, last = message.offset, messages[done + count - 1].offset
+            offsets: Sequence[int] = range(first, last + 1)
+            if len(offsets) > count:
+                offsets = array("q", [each.offset for each in messages[done : done + count]])
+            sent.append((source, first, last + 1, Copies(offsets, runs, targets)))
+            done += count
 
     def _send_message(self, message: Message, sent: list[Sent]) -> None:
         topic, partition, offset = message.topic, message.partition, message.offset
@@ -261,7 +268,7 @@ class MirrorTask(ConsumerRebalanceListener):
                             self._lost.add(source)
                             continue
                     self._stopping.wait(_PAUSE)
-                    self._make_changes()
+                    self.changes.make_all()
                     continue
                 if error.retriable:
                     raise _StoppedError from error
@@ -295,105 +302,58 @@ class MirrorTask(ConsumerRebalanceListener):
         """Commit the positions of *partitions*, or of all partitions, as far as records are confirmed."""
         positions = self.sent.positions(partitions)
         if not positions:
+            self._store_syncs(())
             return
         try:
             self.connector.commit_offsets(positions)
         except CommitError as error:
             # Another member owns some of the partitions now, and mirrors their records again.
+            self._last_failure = error
             _log.warning("some records are mirrored again, as their offsets were not committed: %s", error)
         except KafkaError as error:
             if not error.retriable:
                 raise
+            self._last_failure = error
             _log.warning("the offsets of mirrored records were not committed, and will be later: %s", error)
         else:
             self.sent.committed(positions)
-            if self.syncs is not None:
-                self.syncs.store(positions)
+            self._store_syncs(positions)
+
+    def _store_syncs(self, partitions: Collection[TopicPartition]) -> None:
+        if self.syncs is not None:
+            self.syncs.store(partitions)
 
     def _flush(self) -> None:
         """Wait for some time until the records that were sent are confirmed."""
         try:
             self._producer.flush(_FLUSH_TIMEOUT)
         except KafkaError as error:
+            self._last_failure = error
             _log.debug("some records are not confirmed yet: %s", error)
         self._look_for_results()
 
     # Rebalances
 
-    def on_partitions_assigned(self, partitions: Collection[TopicPartition]) -> None:
-        """Begin to copy *partitions* from their committed offsets."""
-        self._ask(_Change(partitions, assigned=True))
-
-    def on_partitions_revoked(self, partitions: Collection[TopicPartition]) -> None:
-        """Commit what is confirmed of *partitions*, before another member continues them."""
-        self._ask(_Change(partitions, revoked=True))
-
-    def on_partitions_lost(self, partitions: Collection[TopicPartition]) -> None:
-        """Forget *partitions*, which another member may copy already."""
-        self._ask(_Change(partitions))
-
-    def _ask(self, change: "_Change") -> None:
-        """Let the thread of the task make *change*, and wait until it is made. If the thread of the task no
-        longer reads the stream, because it leaves the group, make the change here."""
-        if not change.partitions:
-            return
-        self._changes.put(change)
-        deadline = time.monotonic() + _CHANGE_TIMEOUT
-        while time.monotonic() < deadline and not change.done.wait(_LONGEST_WAIT):
-            if not self._copying:
-                self._make_changes()
-        if not change.done.is_set():
-            change.expire()
-
-    def _make_changes(self) -> None:
-        """Make the changes of the assignment for which the rebalance thread waits."""
-        while True:
-            try:
-                change = self._changes.get_nowait()
-            except Empty:
-                return
-            try:
-                if change.revoked and not change.expired and not self._aborting:
+    def _make(self, change: AssignmentChange) -> None:
+        """Commit the offsets of revoked partitions, and forget what is known of all partitions of
+        *change*."""
+        try:
+            if change.revoked and not change.expired:
+                if not self._ending:
                     self._flush()
-                if change.revoked and not change.expired:
-                    self._commit(change.partitions)
-            finally:
-                if not change.assigned:
-                    self._lost.update(change.partitions)
-                self.sent.begin(change.partitions)
+                self._look_for_results()
+                self._commit(change.partitions)
                 if self.syncs is not None:
-                    self.syncs.begin(change.partitions, assigned=change.assigned)
-                change.done.set()
-
-
-class _Change:
-    """A change of the assignment: *partitions* were assigned or lost, or are about to be revoked."""
-
-    def __init__(
-        self, partitions: Collection[TopicPartition], *, assigned: bool = False, revoked: bool = False
-    ) -> None:
-        self.partitions = partitions
-        self.assigned = assigned
-        self.revoked = revoked
-        self.done = threading.Event()
-        """Set when the change is made."""
-        self.expired = False
-        """True if the rebalance has stopped waiting for this change. Revoked partitions then count as lost:
-        other members may own them already."""
-
-    def expire(self) -> None:
-        """Record and log that the rebalance has stopped waiting for this change."""
-        self.expired = True
-        _log.warning(
-            "the mirror has not committed the offsets of its revoked partitions within %g s, and the "
-            "rebalance goes on without it; some records of these partitions may be copied again",
-            _CHANGE_TIMEOUT,
-        )
-
-
-def _append_batch(producer: Producer, message: Message, batch: RecordBatch) -> Batch | RecordBatch:
-    """Send *batch*, and return the new batch. Return *batch* itself if it is too large for the producer."""
-    return send_batch(producer._accumulator, message.topic, message.partition, batch) or batch
+                    self.syncs.flush(_SYNC_TIMEOUT)
+                if self._ending:
+                    self._unfinished.difference_update(change.partitions)
+                    self._unfinished |= self.sent.unfinished(change.partitions)
+        finally:
+            if not change.assigned:
+                self._lost.update(change.partitions)
+            self.sent.begin(change.partitions)
+            if self.syncs is not None:
+                self.syncs.begin(change.partitions, assigned=change.assigned)
 
 
 def _log_dropped(failed: FailedRecords) -> None:
@@ -419,6 +379,17 @@ def _abort_error(failed: FailedRecords) -> DeliveryError:
         f"mirroring ends, because the record at offset {failed.offset} of {failed.source} could not be sent: "
         f"{failed.error}; no offset from this one on is committed. Remove the cause and start the mirror "
         "again, or let it drop such records (abort_on_send_failure=False)"
+    )
+
+
+def _unfinished_error(partitions: Collection[TopicPartition], reason: KafkaError | None) -> CommitError:
+    shown = ", ".join(map(str, sorted(partitions)[:_MOST_SHOWN]))
+    more = len(partitions) - _MOST_SHOWN
+    return CommitError(
+        "the mirror has ended, but not all records that it has sent are confirmed and committed, in "
+        f"{counted(len(partitions), 'partition')} ({shown}{f' and {more} more' if more > 0 else ''}): "
+        f"{reason}; the next run copies the records since the last commit again",
+        dict.fromkeys(partitions, reason) if reason is not None else None,
     )
 
 

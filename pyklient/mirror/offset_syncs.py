@@ -55,14 +55,32 @@ class OffsetSyncs:
     The slots are what is stored in the target cluster. Their number is limited: if there are too many syncs,
     every second one of the older half is dropped. An offset in a dropped run is translated to the end of the
     run before it, so nothing is skipped.
+
+    The target may have *unknown copies*, of which no sync was stored: those that a member of the mirror has
+    made before it was killed, or before it lost the partition. They are copies of the records after the last
+    sync, or after the offset at which this member begins, without gaps. So this member has copied all of
+    these records again as soon as it has copied as many records after the last sync as there are unknown
+    copies, or all records before *horizon*: the end of the source partition after this member got it. Until
+    then, some records have only an unknown copy, and new runs are held back.
     """
 
-    def __init__(self, stored: Mapping[int, OffsetSync] | None = None) -> None:
+    def __init__(self, stored: Mapping[int, OffsetSync] | None = None, horizon: int | None = None) -> None:
         self._slots: dict[int, OffsetSync] = dict(stored or {})
         self._changed: set[int] = set()
-        self._again: list[OffsetSync] = []
-        """The runs of records that are being copied again. They count when all records that were copied
-        before have been copied again. Until then, some records have only their first copy."""
+        self._horizon = horizon
+        self._held: list[OffsetSync] = []
+        """The runs that are held back."""
+        self._position = 0
+        """The source offset after the last run."""
+        self._copied_end = max((each.end for each in self._slots.values()), default=0)
+        """The largest position when this mirror began, or when it last went back. Runs are held back until
+        the position is there again."""
+        self._target_end = max((each.target_end for each in self._slots.values()), default=0)
+        """The offset after the last known copy."""
+        self._unknown = 0
+        """The number of unknown copies before ``_target_end``."""
+        self._counted = 0
+        """The number of records from ``_copied_end`` on that were copied since then."""
 
     @property
     def all(self) -> tuple[OffsetSync, ...]:
@@ -73,38 +91,56 @@ class OffsetSyncs:
         """Record that *record_count* records from *offset* on were copied to the offsets from *target_offset*
         on."""
         run = OffsetSync(offset, target_offset, record_count)
-        if any(each.target_end > target_offset for each in (*self._slots.values(), *self._again)):
-            self._forget_all()  # the target topic was deleted and created again
-        copied = max((each.end for each in self._slots.values()), default=offset)
-        if offset >= copied:
-            self._add(run)
-            return
-        if self._again and offset < self._again[-1].end:
-            self._again.clear()  # the mirror has begun at an earlier offset once more
-        if self._again and _follows(self._again[-1], run):
-            self._again[-1] = _joined(self._again[-1], run)
-        else:
-            self._again.append(run)
-            if len(self._again) > _MOST_SYNCS // 2:
-                del self._again[1::2]
-        if run.end >= copied:
-            self._replace_copies()
+        if target_offset < self._target_end:
+            self.forget_all()  # the target topic was deleted and created again
+        if offset < self._position:
+            self._go_back()
+        self._unknown += target_offset - self._target_end
+        self._counted += max(0, run.end - max(offset, self._copied_end))
+        self._position, self._target_end = run.end, run.target_end
+        self._hold(run)
+        if self._position >= self._copied_end and self._has_all_copies():
+            self._release()
 
-    def _forget_all(self) -> None:
+    def forget_all(self) -> None:
+        """Forget all syncs, because the target topic is another one now."""
         for slot in list(self._slots):
             self._drop(slot)
-        self._again.clear()
+        self._held.clear()
+        self._position = self._copied_end = self._target_end = self._unknown = self._counted = 0
 
-    def _replace_copies(self) -> None:
-        """Forget the first copies of the records that were copied again."""
-        again, self._again = self._again, []
-        first = again[0].offset
-        for slot, sync in list(self._slots.items()):
-            if sync.offset >= first:
-                self._drop(slot)
-            elif sync.end > first:
-                self._put(slot, sync._replace(record_count=first - sync.offset))
-        for run in again:
+    def _go_back(self) -> None:
+        """Prepare for runs at an earlier offset."""
+        if not self._held:
+            self._unknown = 0
+        self._held.clear()
+        self._copied_end, self._counted = max(self._copied_end, self._position), 0
+
+    def _has_all_copies(self) -> bool:
+        """Return True if the records of all unknown copies come before the position."""
+        return self._counted >= self._unknown or (
+            self._horizon is not None and self._position >= self._horizon
+        )
+
+    def _hold(self, run: OffsetSync) -> None:
+        if self._held and _follows(self._held[-1], run):
+            self._held[-1] = _joined(self._held[-1], run)
+            return
+        self._held.append(run)
+        if len(self._held) > _MOST_SYNCS // 2:
+            del self._held[1::2]
+
+    def _release(self) -> None:
+        """Let the runs that were held back replace the first copies of their records."""
+        held, self._held = self._held, []
+        first = held[0].offset
+        if first < self._copied_end:
+            for slot, sync in list(self._slots.items()):
+                if sync.offset >= first:
+                    self._drop(slot)
+                elif sync.end > first:
+                    self._put(slot, sync._replace(record_count=first - sync.offset))
+        for run in held:
             self._add(run)
 
     def _add(self, run: OffsetSync) -> None:
@@ -122,6 +158,10 @@ class OffsetSyncs:
         slot."""
         changed, self._changed = self._changed, set()
         return {slot: self._slots.get(slot) for slot in sorted(changed)}
+
+    def store_all(self) -> None:
+        """Let ``pop_changes`` return all slots."""
+        self._changed.update(self._slots)
 
     def keep_changes(self, slots: Iterable[int]) -> None:
         """Record that *slots*, which ``pop_changes`` has returned, were not stored."""

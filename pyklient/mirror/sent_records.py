@@ -6,19 +6,33 @@ batch of the producer, form a run. A run takes the same memory however many reco
 """
 
 from collections import deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from pyklient.errors import KafkaError
 from pyklient.kernel import Batch, Delivery
 from pyklient.topic_partition import TopicPartition
 
-__all__ = ["ConfirmedRecords", "FailedRecords", "Sent", "SentRecords"]
+__all__ = ["ConfirmedRecords", "Copies", "FailedRecords", "Sent", "SentRecords"]
 
-Sent: TypeAlias = tuple[TopicPartition, int, int, Delivery | Batch | None]
-"""A record or a whole batch that was sent: its source partition, its first offset there, the position of the
-mirror as soon as it is confirmed, and its delivery or the new batch. None stands for an offset for which no
-record was sent."""
+
+class Copies(NamedTuple):
+    """Records of one source partition that were appended to batches of the producer one after the other.
+
+    ``offsets`` are their source offsets. ``runs`` are tuples (batch, first, stop), one for each target
+    partition: the records *first* to *stop* - 1 of the batch. ``targets`` are the target partitions of the
+    records, in order; it is empty if there is only one run.
+    """
+
+    offsets: Sequence[int]
+    runs: Sequence[tuple[Batch, int, int]]
+    targets: Sequence[int] = ()
+
+
+Sent: TypeAlias = tuple[TopicPartition, int, int, Delivery | Batch | Copies | None]
+"""A record, several records or a whole batch that was sent: the source partition, the first offset there, the
+position of the mirror as soon as all of it is confirmed, and the delivery, the copies or the new batch. None
+stands for an offset for which no record was sent."""
 
 
 class ConfirmedRecords(NamedTuple):
@@ -46,28 +60,63 @@ class FailedRecords(NamedTuple):
 
 
 class _Run:
-    """The records *first* to *stop* - 1 of a batch of the producer. *offset* is the source offset of the
-    first of them, and *position* that of the mirror as soon as they are confirmed.
+    """Records that were sent one after the other. *position* is that of the mirror as soon as all of them are
+    confirmed."""
 
-    ``batch`` is None if no records were sent for these offsets.
-    """
+    __slots__ = ("_copies", "position")
 
-    __slots__ = ("batch", "first", "offset", "position", "stop")
-
-    def __init__(self, batch: Batch | None, first: int, stop: int, offset: int, position: int) -> None:
-        self.batch = batch
-        self.first = first
-        self.stop = stop
-        self.offset = offset
+    def __init__(self, copies: Copies, position: int) -> None:
+        self._copies = copies
         self.position = position
 
-    def extend(self, batch: Batch, index: int, offset: int, position: int) -> bool:
-        """Add record *index* of *batch* to this run if it is the next one. Return False if it is not."""
-        if not (self.batch is batch and self.stop == index and self.position == offset < position):
+    @property
+    def done(self) -> bool:
+        """True if all records have a result."""
+        return all(batch.done for batch, _, _ in self._copies.runs)
+
+    def extend(self, copies: Copies, position: int) -> bool:
+        """Add *copies* to this run, with the new *position*, if they continue it in the source partition and
+        in its only batch. Return False if they do not."""
+        before, runs = self._copies.offsets, self._copies.runs
+        after, (batch, first, stop) = copies.offsets, copies.runs[0]
+        if not (
+            len(copies.runs) == len(runs) == 1
+            and runs[0][0] is batch
+            and runs[0][2] == first
+            and isinstance(before, range)
+            and isinstance(after, range)
+            and before.stop == self.position == after.start < position
+        ):
             return False
-        self.stop += 1
+        self._copies = Copies(range(before.start, after.stop), [(batch, runs[0][1], stop)])
         self.position = position
         return True
+
+    def results(
+        self, source: TopicPartition, confirmed: list[ConfirmedRecords] | None
+    ) -> list[FailedRecords]:
+        """Return the failed records, and add the others to *confirmed* unless it is None. *source* is their
+        source partition. All records must have a result."""
+        failed: list[FailedRecords] = []
+        for batch, first, stop in self._copies.runs:
+            batch.mark_seen(first, stop)
+            for report in batch.reports(first, stop):
+                if report.error is None and confirmed is None:
+                    continue
+                offsets = self._offsets(batch.partition)[report.first - first : report.stop - first]
+                if report.error is not None:
+                    failed.append(FailedRecords(source, offsets[0], len(offsets), report.error))
+                elif confirmed is not None:
+                    target = TopicPartition(batch.topic, batch.partition)
+                    confirmed += _confirmed(source, offsets, target, report.base_offset)
+        return sorted(failed, key=_offset_of)
+
+    def _offsets(self, target: int) -> Sequence[int]:
+        """Return the source offsets of the records in the target partition with the number *target*."""
+        offsets, _, targets = self._copies
+        if not targets:
+            return offsets
+        return [offset for offset, each in zip(offsets, targets, strict=True) if each == target]
 
 
 class SentRecords:
@@ -75,11 +124,12 @@ class SentRecords:
     uses it.
 
     If *skip_failed* is true, the position moves past records that could not be delivered. Otherwise it stays
-    before the first of them.
+    before the first of them. Confirmed records are returned only if *tell_confirmed* is true.
     """
 
-    def __init__(self, skip_failed: bool) -> None:
+    def __init__(self, *, skip_failed: bool, tell_confirmed: bool) -> None:
         self._skip_failed = skip_failed
+        self._tell_confirmed = tell_confirmed
         self._runs: dict[TopicPartition, deque[_Run]] = {}
         self._confirmed: dict[TopicPartition, int] = {}
         self._committed: dict[TopicPartition, int] = {}
@@ -99,12 +149,9 @@ class SentRecords:
         for source, offset, position, delivery in sent:
             if source is not last:
                 runs, last = self._runs.setdefault(source, deque()), source
-            if delivery is None or isinstance(delivery, Batch):
-                runs.append(_Run(delivery, 0, position - offset, offset, position))
-                continue
-            batch, index = delivery.batch_and_index
-            if not (runs and runs[-1].extend(batch, index, offset, position)):
-                runs.append(_Run(batch, index, index + 1, offset, position))
+            copies = _copies(offset, delivery)
+            if not (copies.runs and runs and runs[-1].extend(copies, position)):
+                runs.append(_Run(copies, position))
 
     def pop_done(self) -> tuple[list[ConfirmedRecords], list[FailedRecords]]:
         """Remove and return the records that are confirmed, and those that have failed. Those of a partition
@@ -113,8 +160,8 @@ class SentRecords:
         confirmed: list[ConfirmedRecords] = []
         failed: list[FailedRecords] = []
         for source, runs in self._runs.items():
-            while runs and ((batch := runs[0].batch) is None or batch.done):
-                errors = [] if batch is None else _results(source, runs[0], batch, confirmed)
+            while runs and runs[0].done:
+                errors = runs[0].results(source, confirmed if self._tell_confirmed else None)
                 failed += errors
                 if errors and not self._skip_failed:
                     break
@@ -130,22 +177,43 @@ class SentRecords:
             if self._committed.get(source) != position and (partitions is None or source in partitions)
         }
 
+    def unfinished(self, partitions: Collection[TopicPartition] | None = None) -> set[TopicPartition]:
+        """Return the partitions with records that are not confirmed, or whose position is not committed. With
+        *partitions*, return only those of them."""
+        waiting = {source for source, runs in self._runs.items() if runs}
+        return {each for each in waiting.union(self.positions()) if partitions is None or each in partitions}
+
     def committed(self, positions: dict[TopicPartition, int]) -> None:
         """Record that *positions* are committed."""
         self._committed.update(positions)
 
 
-def _results(
-    source: TopicPartition, run: _Run, batch: Batch, confirmed: list[ConfirmedRecords]
-) -> list[FailedRecords]:
-    """Add the stored records of *run* to *confirmed*, and return its failed records."""
-    batch.mark_seen(run.first, run.stop)
-    target = TopicPartition(batch.topic, batch.partition)
-    failed: list[FailedRecords] = []
-    for first, stop, base_offset, _, error in batch.reports(run.first, run.stop):
-        offset, count = run.offset + first - run.first, stop - first
-        if error is None:
-            confirmed.append(ConfirmedRecords(source, offset, target, base_offset, count))
-        else:
-            failed.append(FailedRecords(source, offset, count, error))
-    return failed
+def _copies(offset: int, sent: Delivery | Batch | Copies | None) -> Copies:
+    """Return *sent*, whose first source offset is *offset*, as Copies."""
+    if sent is None:
+        return Copies(range(offset, offset), [])
+    if isinstance(sent, Copies):
+        return sent
+    if isinstance(sent, Batch):
+        return Copies(range(offset, offset + sent.count), [(sent, 0, sent.count)])
+    batch, index = sent.batch_and_index
+    return Copies(range(offset, offset + 1), [(batch, index, index + 1)])
+
+
+def _confirmed(
+    source: TopicPartition, offsets: Sequence[int], target: TopicPartition, target_offset: int
+) -> Iterator[ConfirmedRecords]:
+    """Yield the records with *offsets*, which are stored one after the other from *target_offset* on, without
+    gaps in their source offsets."""
+    ends = [len(offsets)]
+    if offsets[-1] - offsets[0] >= len(offsets):
+        ends = [at for at in range(1, len(offsets)) if offsets[at] != offsets[at - 1] + 1] + ends
+    first = 0
+    for stop in ends:
+        known = target_offset if target_offset < 0 else target_offset + first
+        yield ConfirmedRecords(source, offsets[first], target, known, stop - first)
+        first = stop
+
+
+def _offset_of(failed: FailedRecords) -> int:
+    return failed.offset

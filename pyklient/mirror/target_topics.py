@@ -5,8 +5,9 @@ import logging
 from typing import Final
 
 from pyklient.admin import Admin
+from pyklient.counted import counted
 from pyklient.error_codes import ErrorCode
-from pyklient.errors import BrokerError
+from pyklient.errors import BrokerError, broker_error
 from pyklient.log_events import log_fields
 
 __all__ = ["TargetTopics"]
@@ -89,7 +90,7 @@ class TargetTopics:
                     extra=log_fields("mirror_topic_created", topic=topic, partitions=wanted),
                 )
                 return wanted
-            existing = self._partition_count(topic) or 0
+            existing = self._known_count(topic, 1)
         if existing < wanted:
             self._add_partitions(topic, wanted)
         return max(existing, wanted)
@@ -99,8 +100,9 @@ class TargetTopics:
             self._admin.create_partitions(topic, wanted)
         except BrokerError as error:
             # Another task or process may add them at the same time.
-            if error.code != ErrorCode.INVALID_PARTITIONS or (self._partition_count(topic) or 0) < wanted:
+            if error.code != ErrorCode.INVALID_PARTITIONS:
                 raise
+            self._known_count(topic, wanted)
         else:
             _log.info(
                 "topic %s has %d partitions now, as in the source cluster",
@@ -108,6 +110,19 @@ class TargetTopics:
                 wanted,
                 extra=log_fields("mirror_partitions_added", topic=topic, partitions=wanted),
             )
+
+    def _known_count(self, topic: str, least: int) -> int:
+        """Return the number of partitions of *topic*, which another task or process has created or extended.
+
+        Raises the retriable BrokerError UNKNOWN_TOPIC_OR_PARTITION while the brokers do not tell *least*
+        partitions yet.
+        """
+        if (count := self._partition_count(topic) or 0) < least:
+            raise broker_error(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                f"the brokers do not know {counted(least, 'partition')} of topic {topic} yet",
+            )
+        return count
 
     def _partition_count(self, topic: str) -> int | None:
         """Return the number of partitions of *topic* in the target cluster; None if there is no such

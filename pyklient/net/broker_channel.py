@@ -18,9 +18,9 @@ from pyklient.net.backoff import Backoff
 from pyklient.net.connection.connection import Connection
 from pyklient.net.connection.connection_setup import open_connection
 from pyklient.net.connection.locks import new_call_lock
+from pyklient.net.connection.old_brokers import OldBrokers
 from pyklient.net.connection.tls import tls_context
 from pyklient.net.connection.transport import UNKNOWN_NODE, Endpoint
-from pyklient.net.connection.version_probe import OldBrokers
 from pyklient.net.connection_pool import Pool, Purpose
 from pyklient.net.dialogue import Ask, Dialogue, Pause, Refresh
 from pyklient.net.forked_clients import abandon_after_fork

@@ -84,7 +84,7 @@ class Pool:
     def live(self, node_id: int, purpose: Purpose) -> Connection | None:
         """Return the open connection to a node for *purpose*; None if there is none."""
         connection = self._connections.get((node_id, purpose))
-        if connection is not None and connection.alive and not connection.expired:
+        if connection is not None and not connection.expired:
             return connection
         return None
 
@@ -95,10 +95,10 @@ class Pool:
         Raises the error of the function that opens connections if it fails, ClosedError if the pool is
         closed, or ForkError in a forked child.
         """
-        self.raise_if_closed()
         connection = self.live(endpoint.node_id, purpose)
         if connection is not None and connection.endpoint == endpoint:
             return connection
+        self.raise_if_closed()
         deadline = time.monotonic() + timeout
         before = self.last_failure(endpoint.node_id)
 
@@ -196,7 +196,7 @@ class Pool:
         """
         old = self._connections.get((endpoint.node_id, purpose))
         if old is not None:
-            if old.alive and not old.expired and old.endpoint == endpoint:
+            if not old.expired and old.endpoint == endpoint:
                 return old
             # Requests in flight still get their answers, and stay in order.
             share = _FAIR_SHARE * max(0.0, deadline - time.monotonic())

@@ -26,11 +26,11 @@ class Node:
     host: str
     port: int
     rack: str | None = None
+    endpoint: Endpoint = field(init=False, repr=False, compare=False)
+    """The node id and the address of the broker, to connect to."""
 
-    @property
-    def endpoint(self) -> Endpoint:
-        """The node id and the address of the broker, to connect to."""
-        return Endpoint(self.id, self.host, self.port)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "endpoint", Endpoint(self.id, self.host, self.port))
 
 
 @dataclass(frozen=True, slots=True)

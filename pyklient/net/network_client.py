@@ -30,9 +30,9 @@ from pyklient.net.backoff import Backoff
 from pyklient.net.bootstrap import Bootstrap, NobodyThereError
 from pyklient.net.connection.connection import Connection
 from pyklient.net.connection.connection_setup import open_connection
+from pyklient.net.connection.old_brokers import OldBrokers
 from pyklient.net.connection.tls import tls_context
 from pyklient.net.connection.transport import Endpoint
-from pyklient.net.connection.version_probe import OldBrokers
 from pyklient.net.connection_pool import Pool, Purpose
 from pyklient.net.dialogue import ANY, CONTROLLER, Ask, Dialogue, Pause, Refresh
 from pyklient.net.forked_clients import abandon_after_fork
@@ -135,13 +135,14 @@ class NetworkClient:
         If the metadata does not contain the node, asks for new metadata first. After a failure, a node is not
         contacted during its back-off; the call waits for the end of the back-off if *timeout* allows it.
         """
+        node = self.metadata.nodes.get(node_id)
+        if node is not None:
+            return self._open(node.endpoint, purpose, timeout)
         self._pool.raise_if_closed()
         if node_id == ANY:
             return self._any_connection(purpose, timeout)
         deadline = time.monotonic() + timeout
-        node = self.metadata.nodes.get(node_id)
-        if node is None:
-            node = self.refresh_metadata((), timeout).nodes.get(node_id)
+        node = self.refresh_metadata((), timeout).nodes.get(node_id)
         if node is None:
             known = ", ".join(map(str, sorted(self.metadata.nodes))) or "none"
             raise BrokerConnectionError(

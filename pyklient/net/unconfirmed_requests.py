@@ -19,7 +19,6 @@ from pyklient.errors import (
     UnsupportedVersionError,
 )
 from pyklient.net.connection.connection import Connection
-from pyklient.protocol.messages import ListOffsetsRequest
 
 __all__ = ["LONGEST_WAIT", "await_handled"]
 
@@ -43,6 +42,8 @@ def await_handled(connections: Iterable[Connection], timeout: float) -> list[Bro
 
 def _ask(connection: Connection, deadline: float) -> "Future[Any]":
     """Ask for the offsets of no partitions, which is the smallest request that all brokers answer."""
+    from pyklient.protocol.messages import ListOffsetsRequest  # which few producers send
+
     failed: Future[Any] = Future()
     try:
         connection.raise_if_ended()

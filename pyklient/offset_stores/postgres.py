@@ -93,11 +93,12 @@ class PostgresOffsetStore:
                 "positions were not saved, because this connection has no transaction; store the results and "
                 "call save_offsets inside `with connection.transaction():`"
             )
+        # In the pipeline mode, a statement has no rowcount before its result is fetched.
+        change = f"{self._statements.change} RETURNING epoch"
         return [
             each
             for each, (epoch, replaced, offset) in sorted(changes.items())
-            if database.execute(self._statements.change, (offset, group_id, *each, epoch, replaced)).rowcount
-            != 1
+            if database.execute(change, (offset, group_id, *each, epoch, replaced)).fetchone() is None
         ]
 
     def positions(self, group_id: str) -> dict[TopicPartition, int]:

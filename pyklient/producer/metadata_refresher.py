@@ -112,6 +112,8 @@ class MetadataRefresher(Timed):
             failure = (
                 error
                 if isinstance(error, KafkaError)
-                else KafkaError(f"the request for metadata failed unexpectedly: {error!r}")
+                else KafkaError(
+                    f"the request for metadata failed unexpectedly; please report this: {error!r}"
+                )
             )
         self._thread.post(partial(self._refreshed, MetadataResult(metadata, failure)))

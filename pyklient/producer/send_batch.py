@@ -2,7 +2,7 @@
 
 from pyklient.kernel import Appender, Batch
 from pyklient.producer.accumulate.accumulator import RecordAccumulator
-from pyklient.producer.accumulate.encoded_batch import EncodedBatch
+from pyklient.producer.accumulate.forwarded_batch import ForwardedBatch
 from pyklient.protocol.records import RecordBatch
 
 __all__ = ["send_batch"]
@@ -34,7 +34,7 @@ def send_batch(
         accumulator.raise_if_closed()
         if (current := appender.current_batch(topic, partition)) is not None:
             accumulator.sealer.seal_early(current)
-        batch = EncodedBatch(accumulator.tracker, topic, partition, now, source)
+        batch = ForwardedBatch(accumulator.tracker, topic, partition, now, source)
         accumulator.add_new_batch(batch)
         appender.release_memory(-batch.charged)
     accumulator.thread.notify(now)

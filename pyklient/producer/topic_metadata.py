@@ -44,8 +44,8 @@ class TopicMetadata:
         """Wait until a leader of *topic* can be reached. Return the number of partitions of *topic*.
 
         While the topic is unknown, its metadata is requested again until *deadline* (``time.monotonic``).
-        Somebody may be about to create the topic, or the request itself makes the brokers create it. Raises
-        BrokerError if the topic does not exist, has no leader or may not be written. Raises
+        Another client may be about to create the topic, or the request itself may make the brokers create it.
+        Raises BrokerError if the topic does not exist, has no leader or may not be written. Raises
         KafkaTimeoutError or BrokerConnectionError if no bootstrap server, or no leader, can be reached.
         """
         info = self._client.metadata.topics.get(topic)

@@ -15,8 +15,7 @@ from typing import Final
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import BrokerConnectionError, ProtocolError, UnsupportedVersionError
 from pyklient.protocol.messages import (
-    REQUESTS,
-    RESPONSES,
+    RESPONSE_TO,
     ApiVersionsResponse,
     MetadataRequest,
     ProduceRequest,
@@ -103,7 +102,7 @@ class ClientFraming:
         self.last_correlation_id = correlation_id
         self.last_size = length + _LENGTH_SIZE
         if expects_reply:
-            self._due.append((correlation_id, RESPONSES[key], version))
+            self._due.append((correlation_id, RESPONSE_TO[type(request)], version))
         return parts
 
     def _start(self, header_version: int) -> bytes:
@@ -194,6 +193,13 @@ class ReceivedRequest:
 class ServerFraming:
     """The broker's side of a connection: decodes requests and encodes responses."""
 
+    def __init__(self) -> None:
+        from pyklient.protocol.messages.by_api_key import (
+            REQUESTS,  # and so all messages, which clients do not need
+        )
+
+        self._requests = REQUESTS
+
     def receive(self, frame: Buffer) -> ReceivedRequest:
         """Return the request in *frame*, a frame without its length.
 
@@ -202,7 +208,7 @@ class ServerFraming:
         """
         reader = Reader(frame)
         key, version = reader.int16(), reader.int16()
-        request_class = REQUESTS.get(key)
+        request_class = self._requests.get(key)
         if request_class is None:
             raise ProtocolError(f"a request has the unknown API key {key}")
         first, last = request_class.versions

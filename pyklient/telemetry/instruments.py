@@ -96,8 +96,8 @@ def _consumed(
 def _single(
     pick: Callable[..., float | None],
 ) -> Callable[[ProducerMetrics | ConsumerMetrics], Iterator[Value]]:
-    """Return a function that yields the result of *pick* for a client's snapshot, and its attributes. A
-    result that is None is left out."""
+    """Return a function that yields the result of *pick* for a client's snapshot, with the attributes of the
+    client. It yields nothing if the result is None."""
 
     def values(found: ProducerMetrics | ConsumerMetrics) -> Iterator[Value]:
         if (value := pick(found)) is not None:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from pyklient.net.connection.version_probe import KAFKA_0_8_2, KAFKA_0_9, Versions
+from pyklient.net.connection.old_brokers import Versions
+from pyklient.net.connection.version_probe import KAFKA_0_8_2, KAFKA_0_9
 from pyklient.protocol.messages import REQUESTS
 from tests.servers.java import java_command
 from tests.servers.maven import kafka_libs

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from pyklient.consumer.commit.background_commits import BackgroundCommits
 from pyklient.consumer.fetch.fetcher_manager import FetcherManager
-from pyklient.consumer.offsets.background_commits import BackgroundCommits
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.net.network_client import NetworkClient
 from pyklient.protocol.framing import ClientFraming

@@ -100,7 +100,7 @@ def test_bounds_that_say_nothing_are_refused(feed: Feed, bound: Any, said: str) 
 
 def test_group_options_have_no_place_in_a_read(feed: Feed) -> None:
     with pytest.raises(ConfigurationError, match=r"belongs to no group.*group_id"):
-        read(feed.bootstrap_servers, "t", group_id="g")  # type: ignore[call-arg]  # what is tried
+        read(feed.bootstrap_servers, "t", group_id="g")
     with pytest.raises(ConfigurationError, match="at least one topic"):
         read(feed.bootstrap_servers, [])
 

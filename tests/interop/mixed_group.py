@@ -15,8 +15,8 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
 from pyklient import Producer, TopicPartition
+from pyklient.consumer.group.zookeeper.thread_assignment import ZOOKEEPER_ASSIGNORS
 from pyklient.consumer.group.zookeeper.thread_ids import ThreadId
-from pyklient.consumer.group.zookeeper.zookeeper_assignors import ZOOKEEPER_ASSIGNORS
 from tests.servers.process import wait_until
 from tests.servers.scala_consumer import ScalaConsumer
 from tests.servers.zookeeper import numbered_children

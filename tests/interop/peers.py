@@ -220,6 +220,11 @@ class KafkaPythonMember:
         self._consumer = consumer
 
     def poll(self) -> list[tuple[int, int, Record]]:
+        # kafka-python 3.0.12 forgets a join that outlasts poll() if the reason for it was new metadata: it no
+        # longer needs to join, waits for no answer, and sends no heartbeat.
+        coordinator = self._consumer._coordinator
+        if coordinator.rejoining and not coordinator.need_rejoin():
+            coordinator.request_rejoin()
         batches = self._consumer.poll(timeout_ms=100)
         return [
             (message.partition, message.offset, KafkaPython._record(message))

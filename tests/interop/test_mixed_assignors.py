@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from pyklient import Admin, Subscriber
-from pyklient.consumer.group.assignors.assignors_by_name import ASSIGNORS
+from pyklient.assignors.built_in_assignors import load_assignor
 from tests.interop.peers import PEERS, SESSION_MS, Peer
 from tests.interop.polling_process import PollingProcess
 from tests.interop.test_groups import produce
@@ -40,7 +40,7 @@ def _expected(bootstrap: str, group: str, topic: str, assignor: str) -> dict[str
     with Admin(bootstrap) as admin:
         members = admin.describe_group(group).members
     subscribers = [Subscriber(each.member_id, frozenset({topic})) for each in members]
-    assigned = ASSIGNORS[assignor].assign(subscribers, {topic: [frozenset()] * _PARTITIONS})
+    assigned = load_assignor(assignor).assign(subscribers, {topic: [frozenset()] * _PARTITIONS})
     return {each.client_id: {where.partition for where in assigned[each.member_id]} for each in members}
 
 
@@ -71,7 +71,7 @@ def test_a_mixed_group_assigns_as_java_does_and_reads_each_record_once(
         def theirs(name: str) -> None:
             member: PollingProcess | JavaConsumer
             if peer is None:
-                java = f"org.apache.kafka.clients.consumer.{type(ASSIGNORS[assignor]).__name__}"
+                java = f"org.apache.kafka.clients.consumer.{type(load_assignor(assignor)).__name__}"
                 properties = {"client_id": name, "partition_assignment_strategy": java}
                 properties["session_timeout_ms"] = str(SESSION_MS)
                 member = JavaConsumer(bootstrap, group, topic, **properties)

@@ -31,15 +31,21 @@ class Run(threading.Thread):
 
 @contextmanager
 def running(*args: Any, **options: Any) -> Iterator[Run]:
-    """Run the Mirror with these arguments in a thread, and close it at the end of the block."""
+    """Run the Mirror with these arguments in a thread, and close it at the end of the block. ``close`` must
+    raise the error of ``run``."""
     run = Run(Mirror(*args, **options))
     run.start()
     try:
         yield run
     finally:
-        run.mirror.close()
+        closing: BaseException | None = None
+        try:
+            run.mirror.close()
+        except Exception as error:
+            closing = error
         run.join(_PATIENCE)
         assert not run.is_alive()
+        assert closing is run.error
 
 
 def until(condition: Callable[[], Any], what: str) -> None:

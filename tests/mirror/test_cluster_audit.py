@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -80,6 +80,18 @@ def test_a_difference_is_named(
     fill(target, topic, list(numbers), **fields)
     found = {row.difference for row in audit(source, target, topic)} - {""}
     assert found == ({difference} if difference else set())
+
+
+@pytest.mark.parametrize("by", ["partition", "topic"])
+def test_null_differs_from_an_empty_value(
+    clusters: tuple[str, str], by: Literal["partition", "topic"]
+) -> None:
+    topic = f"null-{by}"
+    for servers, value in zip(clusters, (None, b""), strict=True):
+        with Admin(servers) as admin, Producer(servers) as producer:
+            admin.create_topic(topic)
+            producer.send(topic, value, timestamp_ms=5)
+    assert [row.difference != "" for row in audit(*clusters, topic, by=by)] == [True]
 
 
 def test_by_topic_the_order_and_the_partitions_do_not_matter(clusters: tuple[str, str]) -> None:

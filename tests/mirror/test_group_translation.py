@@ -1,14 +1,30 @@
 """The translation of committed offsets: syncs are stored and read back, and groups move in the target."""
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import pytest
 
-from pyklient import Admin, ConsumerConnector, Mirror, OffsetAndMetadata, Producer, TopicPartition
+from pyklient import (
+    Admin,
+    ConsumerConnector,
+    KafkaTimeoutError,
+    Mirror,
+    OffsetAndMetadata,
+    Producer,
+    TopicPartition,
+    Whitelist,
+)
 from pyklient.broker import Broker
 from pyklient.errors import BrokerError, ConfigurationError, ConsumerTimeout
 from pyklient.mirror.group_translation import GroupTranslation, TranslatedOffset, translate_offsets
 from pyklient.mirror.offset_syncs import OffsetSync
+from pyklient.mirror.partition_syncs import PartitionSyncs
 from pyklient.mirror.sent_records import ConfirmedRecords
-from pyklient.mirror.sync_topic import SYNC_TOPIC, PartitionSyncs, read_syncs
+from pyklient.mirror.sync_topic import SYNC_TOPIC, read_syncs
+from pyklient.mirror.target_admin import TargetAdmin
 from tests.mirror.running import running, until
 from tests.servers.fixtures import NewName
 
@@ -37,14 +53,36 @@ def copied(
                 admin.create_topic(where.topic, where.partition + 1)
         with Producer(broker.bootstrap_servers) as producer:
             producer.send_many(where.topic, [b"v"] * 200, partition=where.partition)
-    options = {"bootstrap_servers": target.bootstrap_servers}
-    with Admin(target.bootstrap_servers) as admin, Producer(target.bootstrap_servers) as producer:
-        syncs = PartitionSyncs(options, mirror_group, admin, producer)
-        syncs.begin([where], assigned=True)
+    with syncing(source, target, mirror_group, where) as syncs:
         syncs.note(ConfirmedRecords(where, at, where, there, count) for at, there, count in runs)
         syncs.store([where])
-        producer.flush(10)
+        syncs.flush(30)
     return syncs
+
+
+@contextmanager
+def syncing(
+    source: Broker,
+    target: Broker,
+    mirror_group: str,
+    *partitions: TopicPartition,
+    producer: Producer | None = None,
+) -> Iterator[PartitionSyncs]:
+    """Create the topics of *partitions*, and begin to sync them."""
+    for broker in (source, target):
+        with Admin(broker.bootstrap_servers) as admin:
+            for where in partitions:
+                if where.topic not in admin.topics():
+                    admin.create_topic(where.topic, where.partition + 1)
+    options = {"bootstrap_servers": target.bootstrap_servers}
+    with (
+        Admin(source.bootstrap_servers) as there,
+        TargetAdmin(target.bootstrap_servers) as admin,
+        Producer(target.bootstrap_servers) as own,
+    ):
+        syncs = PartitionSyncs(options, mirror_group, admin, producer or own, there)
+        syncs.begin(partitions, assigned=True)
+        yield syncs
 
 
 def test_a_group_moves_only_with_execute_and_never_back(
@@ -73,9 +111,9 @@ def test_another_member_continues_with_the_stored_syncs(
     copied(source, target, mirror_group, where, [(0, 0, 10)])
     later = copied(source, target, mirror_group, where, [(10, 10, 5), (30, 15, 5)])
     expected = (OffsetSync(0, 0, 15), OffsetSync(30, 15, 5))
-    assert later.latest[where] == expected
+    assert tuple(each.sync for each in later.latest[where]) == expected
     found = read_syncs({"bootstrap_servers": target.bootstrap_servers}, mirror_group)
-    assert tuple(sorted(found[where].values())) == expected
+    assert tuple(sorted(each.sync for each in found[where].values())) == expected
 
 
 def test_a_mirror_moves_groups_which_then_continue_in_the_target(
@@ -164,9 +202,15 @@ def test_records_that_are_no_syncs_are_ignored(
 
 
 def test_partitions_that_the_target_lacks_or_has_fewer_records_of_are_left_out(
-    source: Broker, target: Broker, new_name: NewName, caplog: pytest.LogCaptureFixture
+    source: Broker,
+    target: Broker,
+    new_name: NewName,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """Brokers before 2.8 have no topic ids, which would tell that a topic was created again."""
     group, mirror_group = new_name(), new_name()
+    monkeypatch.setattr(TargetAdmin, "topic_ids", lambda admin, *_, **__: dict.fromkeys(admin.topics()))
     gone, short, fine = (TopicPartition(new_name(), 0) for _ in range(3))
     for where in (gone, short, fine):
         copied(source, target, mirror_group, where, [(0, 0, 150)])
@@ -175,10 +219,129 @@ def test_partitions_that_the_target_lacks_or_has_fewer_records_of_are_left_out(
         for topic in (gone.topic, short.topic):
             admin.delete_topic(topic)
         admin.create_topic(short.topic)
-    translate_offsets(source.bootstrap_servers, target.bootstrap_servers, group, mirror_group, execute=True)
+    clusters = source.bootstrap_servers, target.bootstrap_servers
+    translate_offsets(*clusters, group, mirror_group, execute=True)
     assert stored(target, group) == {fine: 30}
-    assert f"in {gone} is not translated, because the end of this partition in the target" in caplog.text
-    assert f"in {short} is not translated, because this partition ends before offset 100" in caplog.text
+    assert f"in {gone} is not translated: its end in the target cluster is not known" in caplog.text
+    assert f"in {short} is not translated: it ends before offset 150 in the target" in caplog.text
+    other = new_name()
+    committed(source, other, {short: 100})
+    with pytest.raises(ConfigurationError, match=f"translated: {short}: it ends before offset 150"):
+        translate_offsets(*clusters, other, mirror_group)
+
+
+def test_the_syncs_of_a_deleted_topic_are_not_used(
+    source: Broker, target: Broker, new_name: NewName, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The topic was created again with more records than the deleted one had."""
+    group, mirror_group, where = new_name(), new_name(), TopicPartition(new_name(), 0)
+    syncs = copied(source, target, mirror_group, where, [(0, 0, 150)])
+    committed(source, group, {where: 100})
+    with TargetAdmin(target.bootstrap_servers) as admin, Admin(source.bootstrap_servers) as there:
+        admin.delete_topic(where.topic)
+        with Producer(target.bootstrap_servers) as producer:
+            admin.create_topic(where.topic)
+            producer.send_many(where.topic, [b"v"] * 500)
+        GroupTranslation(there, admin, Whitelist(group), mirror_group, threading.Event()).translate(
+            syncs.latest
+        )
+        assert stored(target, group) == {where: 0}
+    (found,) = translate_offsets(
+        source.bootstrap_servers, target.bootstrap_servers, group, mirror_group
+    ).values()
+    assert found.translated == 0
+    later = copied(source, target, mirror_group, where, [])
+    assert later.latest[where] == ()
+
+
+def test_a_topic_that_is_deleted_while_the_mirror_runs_begins_anew(
+    source: Broker, target: Broker, new_name: NewName, caplog: pytest.LogCaptureFixture
+) -> None:
+    where = TopicPartition(new_name(), 0)
+    with syncing(source, target, new_name(), where) as syncs, Admin(target.bootstrap_servers) as admin:
+        syncs.note([ConfirmedRecords(where, 0, where, 0, 150)])
+        syncs.store([where])
+        assert [each.sync for each in syncs.latest[where]] == [OffsetSync(0, 0, 150)]
+        admin.delete_topic(where.topic)
+        admin.create_topic(where.topic)
+        syncs.note([ConfirmedRecords(where, 150, where, 300, 10)])
+        syncs.store([where])
+        assert syncs.latest[where] == ()
+    assert f"topic {where.topic} was deleted and created again" in caplog.text
+
+
+def test_syncs_are_stored_again_in_a_new_topic(source: Broker, new_name: NewName) -> None:
+    mirror_group, where, other = new_name(), TopicPartition(new_name(), 0), TopicPartition(new_name(), 0)
+    with Broker() as target, syncing(source, target, mirror_group, where, other) as syncs:
+        syncs.note([ConfirmedRecords(each, 0, each, 0, 10) for each in (where, other)])
+        syncs.store([where, other])
+        syncs.flush(30)
+        with Admin(target.bootstrap_servers) as admin:
+            admin.delete_topic(SYNC_TOPIC)
+            syncs.note([ConfirmedRecords(where, 20, where, 10, 10)])
+            syncs.store([where])
+            syncs.flush(30)
+            assert admin.describe_topic(SYNC_TOPIC).config == {"cleanup.policy": "compact"}
+        found = read_syncs({"bootstrap_servers": target.bootstrap_servers}, mirror_group)
+    assert {source: len(slots) for source, slots in found.items()} == {where: 2, other: 1}
+
+
+def test_after_a_failure_the_syncs_are_stored_with_the_next_commit(
+    source: Broker, target: Broker, new_name: NewName
+) -> None:
+    """One failed attempt is enough: each attempt may wait for the target cluster."""
+    mirror_group, where, other = new_name(), TopicPartition(new_name(), 0), TopicPartition(new_name(), 0)
+    tried: list[str] = []
+
+    class FailingProducer(Producer):
+        def send(self, topic: str, *args: Any, **options: Any) -> Any:
+            tried.append(topic)
+            if len(tried) == 2:
+                raise KafkaTimeoutError("the target cluster is down")
+            return super().send(topic, *args, **options)
+
+    with (
+        FailingProducer(target.bootstrap_servers) as producer,
+        syncing(source, target, mirror_group, where, other, producer=producer) as syncs,
+    ):
+        syncs.note(
+            ConfirmedRecords(each, number * 20, each, number * 10, 10)
+            for each in (where, other)
+            for number in range(3)
+        )
+        syncs.store([where, other])
+        assert len(tried) == 2
+        syncs.flush(30)
+        syncs.store([])
+        syncs.flush(30)
+    found = read_syncs({"bootstrap_servers": target.bootstrap_servers}, mirror_group)
+    assert {source: len(slots) for source, slots in found.items()} == {where: 3, other: 3}
+    assert len(tried) == 7
+
+
+def test_a_stopping_mirror_translates_no_other_group(
+    source: Broker, target: Broker, new_name: NewName
+) -> None:
+    names, mirror_group, where = (
+        sorted(new_name() for _ in range(3)),
+        new_name(),
+        TopicPartition(new_name(), 0),
+    )
+    syncs = copied(source, target, mirror_group, where, [(0, 0, 50)])
+    for name in names:
+        committed(source, name, {where: 7})
+    stopping = threading.Event()
+
+    class StoppingAdmin(TargetAdmin):
+        def reset_offsets(self, *args: Any, **options: Any) -> Any:
+            stopping.set()
+            return super().reset_offsets(*args, **options)
+
+    with Admin(source.bootstrap_servers) as here, StoppingAdmin(target.bootstrap_servers) as there:
+        GroupTranslation(here, there, Whitelist("|".join(names)), mirror_group, stopping).translate(
+            syncs.latest
+        )
+    assert [stored(target, name) for name in names] == [{where: 7}, {}, {}]
 
 
 def test_the_topic_of_the_syncs_is_not_mirrored(source: Broker, target: Broker, new_name: NewName) -> None:

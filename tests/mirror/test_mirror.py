@@ -1,6 +1,7 @@
 """Mirror copies records as they are, creates topics, and commits offsets after the target has confirmed."""
 
 import itertools
+import threading
 import uuid
 from collections.abc import Iterator
 
@@ -10,8 +11,10 @@ from pyklient import (
     Admin,
     Blacklist,
     ClosedError,
+    CommitError,
     ConfigurationError,
     DeliveryError,
+    KafkaTimeoutError,
     Message,
     Mirror,
     Producer,
@@ -19,6 +22,8 @@ from pyklient import (
 )
 from pyklient.broker import Broker
 from pyklient.mirror import ProducerRecord, mirror_task
+from pyklient.mirror.mirror_task import MirrorTask
+from pyklient.producer.mirror_producer import MirrorProducer
 from tests.mirror.running import by_partition, running, stored, until
 
 
@@ -187,6 +192,8 @@ def test_a_record_that_cannot_be_sent_ends_the_mirror_or_is_dropped(
 def test_wrong_arguments_are_named() -> None:
     with pytest.raises(ConfigurationError, match="group_id cannot be an option of a source"):
         Mirror({"group_id": "x"}, "localhost:1", "t", group_id="m")
+    with pytest.raises(ConfigurationError, match="check_crcs=False cannot be an option of a source"):
+        Mirror({"check_crcs": False}, "localhost:1", "t", group_id="m")
     with pytest.raises(ConfigurationError, match="sources is empty"):
         Mirror([], "localhost:1", "t", group_id="m")
     mirror = Mirror("localhost:1", "localhost:1", "t", group_id="m")
@@ -223,7 +230,7 @@ def test_a_batch_that_is_dropped_counts_with_all_its_records(
     def refuse(*_: object) -> None:
         raise ConfigurationError("refused")
 
-    monkeypatch.setattr(mirror_task, "send_batch", refuse)
+    monkeypatch.setattr(MirrorProducer, "send_batch", refuse)
     options = {"group_id": group, "keep_partitions": True, "abort_on_send_failure": False}
     clusters = source.bootstrap_servers, target.bootstrap_servers
     with running(*clusters, topic, commit_interval=0.1, **options) as run:
@@ -232,3 +239,70 @@ def test_a_batch_that_is_dropped_counts_with_all_its_records(
         assert metrics is not None
         assert metrics.dropped_records == 20
     assert stored(target.bootstrap_servers, topic) == 0
+
+
+def test_records_that_are_not_confirmed_in_the_end_are_an_error(
+    source: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The target cluster goes down; then the mirror is closed. Both ``run`` and ``close`` raise the error."""
+    monkeypatch.setattr(mirror_task, "_FLUSH_TIMEOUT", 0.2)
+    topic, group = new_name(), new_name()
+    fill(source, topic, 10, partitions=1)
+    with Broker() as target:
+        options = {"group_id": group, "keep_partitions": True, "commit_interval": 0.1}
+        with running(source.bootstrap_servers, target.bootstrap_servers, topic, **options) as run:
+            until(lambda: committed(source, group) == ends(source, topic), "the first commit")
+            target.close()
+            send(source, topic, 5)
+
+            def are_sent() -> bool:
+                metrics = run.mirror.metrics()
+                return metrics is not None and metrics.target.waiting_records == 5
+
+            until(are_sent, "the next records")
+    assert isinstance(run.error, CommitError)
+    assert f"are confirmed and committed, in 1 partition ({topic}-0)" in str(run.error)
+    assert committed(source, group) == {TopicPartition(topic, 0): 10}
+
+
+@pytest.mark.parametrize(
+    ("interruption", "expected"),
+    [(SystemExit(143), CommitError), (ZeroDivisionError(), ZeroDivisionError)],
+    ids=["signal", "error"],
+)
+def test_a_failure_in_the_end_takes_the_place_of_a_signal(
+    source: Broker,
+    target: Broker,
+    interruption: BaseException,
+    expected: type[Exception],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Then a program has the exit code of a failure. An error of the program itself comes first."""
+
+    def fail(_task: MirrorTask) -> None:
+        raise CommitError("not committed")
+
+    def interrupt(_metrics: object) -> None:
+        raise interruption
+
+    monkeypatch.setattr(MirrorTask, "_finish", fail)
+    mirror = Mirror(source.bootstrap_servers, target.bootstrap_servers, new_name(), group_id=new_name())
+    with pytest.raises(expected):
+        mirror.run(interrupt, 0.5)
+
+
+def test_close_says_that_the_mirror_has_not_ended_in_time(source: Broker, target: Broker) -> None:
+    topic, reached, go_on = new_name(), threading.Event(), threading.Event()
+    fill(source, topic, 1, partitions=1)
+
+    def handler(_message: Message) -> list[ProducerRecord]:
+        reached.set()
+        go_on.wait(60)
+        return []
+
+    clusters = source.bootstrap_servers, target.bootstrap_servers
+    with running(*clusters, topic, group_id=new_name(), handler=handler) as run:
+        assert reached.wait(60)
+        with pytest.raises(KafkaTimeoutError, match=r"not ended within 0\.1 s"):
+            run.mirror.close(0.1)
+        go_on.set()

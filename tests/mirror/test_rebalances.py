@@ -6,13 +6,15 @@ from typing import Any
 
 import pytest
 
-from pyklient import Admin, KafkaTimeoutError, Message, Producer, TopicPartition, Whitelist
+from pyklient import Admin, KafkaTimeoutError, Message, Producer, TopicPartition, Whitelist, kernel
 from pyklient.broker import Broker
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import broker_error
-from pyklient.mirror import deleted_topics, mirror_task
+from pyklient.mirror import ProducerRecord, assignment_changes, deleted_topics
 from pyklient.mirror.mirror_task import MirrorTask, Rules
+from pyklient.mirror.producer_record import Handler
 from pyklient.mirror.sent_records import SentRecords
+from tests.kernel.appending import Bench
 from tests.mirror.running import running, stored, until
 from tests.servers.fixtures import NewName
 
@@ -35,15 +37,17 @@ def test_a_partition_that_comes_back_is_read_from_its_committed_offset(
             until(lambda: stored(target.bootstrap_servers, topic) >= 100, "the copies of uncommitted records")
 
 
-def new_task(targets: Any, stopping: threading.Event) -> tuple[MirrorTask, list[dict[TopicPartition, int]]]:
+def new_task(
+    targets: Any, stopping: threading.Event, handler: Handler | None = None
+) -> tuple[MirrorTask, list[dict[TopicPartition, int]]]:
     """Return a task that copies nothing by itself, and the list of its commits."""
     commits: list[dict[TopicPartition, int]] = []
     connector: Any = SimpleNamespace(commit_offsets=commits.append)
     producer: Any = SimpleNamespace(flush=lambda _timeout: None, send=lambda *_: None)
-    rules = Rules(Whitelist(".*"), True, None, True, 5.0, None)
+    rules = Rules(Whitelist(".*"), True, handler, True, 5.0, None)
     admin: Any = SimpleNamespace(topics=lambda **_: ["t"])
     task = MirrorTask(connector, admin, producer, targets, rules, None, stopping)
-    task._copying = True
+    task.changes.task_makes_them = True
     return task, commits
 
 
@@ -68,24 +72,25 @@ def test_a_rebalance_does_not_wait_for_a_target_that_is_down() -> None:
     sending.start()
     try:
         assert tried.wait(10)
-        task.on_partitions_revoked([revoked])
+        task.changes.on_partitions_revoked([revoked])
     finally:
         sending.join(10)
         down.set()
     assert not sending.is_alive()
     assert commits == [{revoked: 5}]
+    task._look_for_results()
     assert task.sent.positions() == {kept: 9}
 
 
 def test_partitions_that_were_revoked_long_ago_are_not_committed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another member owns them by now, and may have committed larger offsets."""
-    monkeypatch.setattr(mirror_task, "_CHANGE_TIMEOUT", 0.05)
+    monkeypatch.setattr(assignment_changes, "_CHANGE_TIMEOUT", 0.05)
     task, commits = new_task(None, threading.Event())
     where = TopicPartition("t", 0)
     task.sent.add([(where, 4, 5, None)])
     task.sent.pop_done()
-    task.on_partitions_revoked([where])  # in vain: no thread makes the change
-    task._make_changes()
+    task.changes.on_partitions_revoked([where])  # in vain: no thread makes the change
+    task.changes.make_all()
     assert commits == []
     assert task.sent.positions() == {}
 
@@ -108,3 +113,30 @@ def test_records_of_a_topic_that_no_cluster_has_are_left_out(
     assert task.sent.positions() == {kept: 9}
     assert forgotten == ["gone"]
     assert "the last records of gone-0 are not mirrored" in caplog.text
+
+
+def test_a_message_counts_when_all_records_of_the_handler_are_confirmed() -> None:
+    bench, where = Bench(kernel), TopicPartition("t", 0)
+    bench.open(2, "t")
+    copies = [ProducerRecord("t", b"v", partition=number) for number in (0, 1)]
+    task, _ = new_task(SimpleNamespace(has=lambda *_: True), threading.Event(), lambda _: copies)
+    task._producer = SimpleNamespace(send=bench.appender.send)  # type: ignore[assignment]
+    batches = [bench.appender.current_batch("t", number) for number in (0, 1)]
+    task._send_all([message("t", 0, 5)])
+    for batch, expected in zip(batches, ({}, {where: 6}), strict=True):
+        assert batch is not None
+        bench.appender.seal_batch(batch)
+        batch.report(0, 1, 9, -1, None)
+        task._look_for_results()
+        assert {each: at for each, at in task.sent.positions().items() if at > 5} == expected
+
+
+def test_a_closed_mirror_sends_no_more_of_the_messages_in_hand() -> None:
+    """They may be many, and the target cluster may be slow."""
+    stopping = threading.Event()
+    targets = SimpleNamespace(has=lambda *_: True)
+    task, _ = new_task(targets, stopping)
+    stopping.set()
+    task._send_all([message("t", 0, 5)])
+    task._look_for_results()
+    assert task.sent.positions() == {}

@@ -7,8 +7,8 @@ from pyklient.errors import KafkaError
 from pyklient.metrics.traffic import Traffic
 from pyklient.net.connection.connection import Connection
 from pyklient.net.connection.connection_setup import open_connection
+from pyklient.net.connection.old_brokers import OldBrokers
 from pyklient.net.connection.transport import Endpoint
-from pyklient.net.connection.version_probe import OldBrokers
 from tests.net.scripted import RawServer, ScriptedBroker, config_for
 
 

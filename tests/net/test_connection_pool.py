@@ -14,8 +14,8 @@ from pyklient.metrics.traffic import Traffic
 from pyklient.net.backoff import Backoff
 from pyklient.net.connection.connection import Connection
 from pyklient.net.connection.connection_setup import open_connection
+from pyklient.net.connection.old_brokers import OldBrokers
 from pyklient.net.connection.transport import Endpoint
-from pyklient.net.connection.version_probe import OldBrokers
 from pyklient.net.connection_pool import Pool, Purpose
 from pyklient.protocol.messages import HeartbeatRequest, HeartbeatResponse
 from tests.net.connections import opened

@@ -10,8 +10,8 @@ import pytest
 from pyklient.net.backoff import Backoff
 from pyklient.net.connection.connection import Connection
 from pyklient.net.connection.connection_setup import open_connection
+from pyklient.net.connection.old_brokers import OldBrokers
 from pyklient.net.connection.transport import Endpoint
-from pyklient.net.connection.version_probe import OldBrokers
 from pyklient.net.connection_pool import Pool, Purpose
 from pyklient.net.unconfirmed_requests import await_handled
 from pyklient.protocol.messages import (

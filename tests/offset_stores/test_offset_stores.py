@@ -160,6 +160,22 @@ def test_a_connection_that_commits_each_statement_by_itself_needs_a_transaction(
     assert database.store.positions("g") == {ZERO: 10}
 
 
+def test_a_transaction_in_pipeline_mode_saves_positions_too(postgres: Postgres) -> None:
+    conninfo = postgres.new_database()
+    store = PostgresOffsetStore(conninfo)
+    store.acquire("g", {ZERO: 0, ONE: 0})
+    changes = {ZERO: PositionChange(1, 0, 10), ONE: PositionChange(1, 5, 10)}
+    with psycopg.connect(conninfo) as connection, connection.pipeline():
+        assert store.save(connection, "g", changes) == [ONE]
+    assert store.positions("g") == {ZERO: 10, ONE: 0}
+
+
+def test_a_change_to_the_stored_offset_checks_it(database: Database) -> None:
+    database.store.acquire("g", {ZERO: 5})
+    assert save(database, 1, 5, 5) == []
+    assert save(database, 1, 4, 4) == [ZERO]
+
+
 def test_a_name_that_is_not_a_table_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="is not the name of a table"):
         SQLiteOffsetStore(tmp_path / "results.db", table="offsets; DROP TABLE results")

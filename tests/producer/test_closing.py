@@ -16,7 +16,6 @@ import pytest
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import BrokerError, ClosedError, DeliveryError, ForkError, KafkaError, KafkaTimeoutError
 from pyklient.kernel import Delivery
-from pyklient.protocol.messages import MetadataRequest
 from tests.net.scripted import SILENCE
 from tests.producer.script import TOPIC, LoseAnswer, ProduceBroker, Refuse, producing, wait_until
 
@@ -25,8 +24,20 @@ pytestmark = pytest.mark.both_kernels
 ROOT = Path(__file__).parents[2]
 
 
+_others: set[threading.Thread] = set()
+"""The threads that ran before the test began."""
+
+
+@pytest.fixture(autouse=True)
+def _note_other_threads() -> None:
+    _others.clear()
+    _others.update(threading.enumerate())
+
+
 def own_threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("pyklient-")]
+    """Return the names of the threads of pyklient that the test has started and that still run."""
+    started = set(threading.enumerate()) - _others
+    return [thread.name for thread in started if thread.name.startswith("pyklient-")]
 
 
 def run(program: str, broker: ProduceBroker, *flags: str) -> subprocess.CompletedProcess[str]:
@@ -437,41 +448,6 @@ def test_a_producer_may_be_collected_by_a_thread_that_holds_its_locks(broker: Pr
     assert thread.join(10)
 
 
-def delete_topic(broker: ProduceBroker) -> None:
-    broker.known_topics[TOPIC] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    broker.faults.extend([Refuse(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)] * 1_000)
-
-
-def test_closing_does_not_wait_for_a_topic_that_was_deleted_until_the_delivery_time_out(
-    broker: ProduceBroker,
-) -> None:
-    options = {"request_timeout_ms": 1_000, "delivery_timeout_ms": 20_000}
-    with producing(broker, linger_ms=0, **options) as producer:
-        producer.send(TOPIC, b"x").result(10)
-        delete_topic(broker)
-        late = producer.send(TOPIC, b"y")
-        with pytest.raises(DeliveryError, match="topic 'clicks' does not exist"):
-            producer.close()
-        error = late.exception(0)
-    assert isinstance(error, BrokerError)
-    assert error.name == "UNKNOWN_TOPIC_OR_PARTITION"
-
-
-def test_closing_delivers_to_a_topic_that_is_missing_for_a_moment(broker: ProduceBroker) -> None:
-    with producing(broker, linger_ms=0) as producer:
-        producer.send(TOPIC, b"x").result(10)
-        delete_topic(broker)
-        late = producer.send(TOPIC, b"y")
-        answered = broker.count(MetadataRequest)
-        closing = threading.Thread(target=producer.close, daemon=True)
-        closing.start()
-        wait_until(lambda: broker.count(MetadataRequest) > answered + 3)
-        broker.faults.clear()
-        broker.known_topics[TOPIC] = 0
-        assert late.result(10).offset == 1
-        closing.join(10)
-
-
 def test_a_flush_or_close_that_takes_too_long_names_the_last_failure(broker: ProduceBroker) -> None:
     broker.faults.extend([Refuse(ErrorCode.NOT_ENOUGH_REPLICAS)] * 1_000)
     with producing(broker, linger_ms=0) as producer:
@@ -482,16 +458,3 @@ def test_a_flush_or_close_that_takes_too_long_names_the_last_failure(broker: Pro
         with pytest.raises(DeliveryError, match=r"the last failure: .*NOT_ENOUGH_REPLICAS"):
             producer.close(0.05)
         assert isinstance(delivery.exception(0), ClosedError)
-
-
-def test_a_time_out_says_that_the_topic_does_not_exist_though_another_failure_came_before(
-    broker: ProduceBroker,
-) -> None:
-    options = {"request_timeout_ms": 1_000, "delivery_timeout_ms": 1_500}
-    with producing(broker, linger_ms=0, **options) as producer:
-        producer.send(TOPIC, b"x").result(10)
-        broker.known_topics[TOPIC] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        broker.faults.extend([Refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER)] * 1_000)
-        error = producer.send(TOPIC, b"y").exception(10)
-    assert isinstance(error, KafkaTimeoutError)
-    assert "UNKNOWN_TOPIC_OR_PARTITION" in str(error)

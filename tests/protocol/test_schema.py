@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 from pyklient.errors import ProtocolError, UnsupportedVersionError
+from pyklient.protocol import messages
 from pyklient.protocol.messages import (
     REQUESTS,
+    RESPONSE_TO,
     RESPONSES,
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -18,8 +20,6 @@ from pyklient.protocol.messages import (
     ProduceRequest,
     SaslAuthenticateRequest,
     SyncGroupResponse,
-    request_class,
-    response_class,
 )
 from pyklient.protocol.primitives import Reader
 from pyklient.protocol.schema import ApiMessage
@@ -27,10 +27,17 @@ from pyklient.protocol.schema import ApiMessage
 
 def test_requests_and_responses_are_found_by_api_key() -> None:
     assert REQUESTS.keys() == RESPONSES.keys()
-    assert request_class(12) is HeartbeatRequest
-    assert response_class(1) is FetchResponse
-    assert request_class(9999) is None
-    assert response_class(-1) is None
+    assert REQUESTS[12] is HeartbeatRequest
+    assert RESPONSES[1] is FetchResponse
+
+
+def test_each_request_has_its_response() -> None:
+    found = {key: RESPONSE_TO[request] for key, request in REQUESTS.items()}
+    assert found == RESPONSES
+
+
+def test_each_message_is_found_by_its_name() -> None:
+    assert all(getattr(messages, name).__name__ == name for name in messages.__all__ if name[-1].islower())
 
 
 @pytest.mark.parametrize("key", sorted(REQUESTS))

@@ -17,8 +17,8 @@ _UNLIKE = [scenario for scenario in SCENARIOS if scenario.value_size != 1024]
 
 @pytest.fixture(scope="module")
 def bench() -> Iterator[Bench]:
-    with Broker() as broker:
-        bench = Bench(broker.bootstrap_servers, scale=0.0001)
+    with Broker() as broker, Broker() as other:
+        bench = Bench(broker.bootstrap_servers, 0.0001, other.bootstrap_servers)
         yield bench
         bench.close()
 
@@ -53,6 +53,13 @@ def test_a_run_that_loses_or_doubles_records_is_refused(
 ) -> None:
     with pytest.raises(RuntimeError, match=rf"own at {task}: \d+ of 100 records"):
         check(_job(task), Measured(records=records, payload_bytes=size), stored)
+
+
+def test_a_mirror_that_has_not_copied_all_records_is_refused() -> None:
+    measured = Measured(records=100, payload_bytes=10_000)
+    check(_job("mirror"), measured, 101)
+    with pytest.raises(RuntimeError, match="own at mirror: 99 of 100 records are stored"):
+        check(_job("mirror"), measured, 99)
 
 
 def test_a_run_that_reads_other_bytes_is_refused() -> None:

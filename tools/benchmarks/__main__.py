@@ -23,7 +23,7 @@ from tests.servers.kafka import KraftCluster
 from tests.servers.reaper import Reaper
 from tools.benchmarks import machine
 from tools.benchmarks.bench import Bench, Results, rotated
-from tools.benchmarks.clients import java
+from tools.benchmarks.clients import java, mirror_maker
 from tools.benchmarks.report import page, scenario_table, targets_table
 from tools.benchmarks.scenarios import SCENARIOS, Scenario
 from tools.docs import benchmark_row
@@ -94,16 +94,25 @@ def _run(chosen: Sequence[Scenario], rounds: int, scale: float, console: Console
         tempfile.TemporaryDirectory(prefix="pyklient-bench-") as directory,
         Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console) as progress,
     ):
-        broker = KraftCluster(Path(directory), reaper, settings=_BROKER, heap="1g", jvm=SERVER_JVM)
+        needed = 2 if any(scenario.mirrors for scenario in chosen) else 1
+        folders = [Path(directory, str(number)) for number in range(needed)]
+        brokers = [_broker(folder, reaper) for folder in folders]
         try:
-            broker.start()
-            bench = Bench(broker.bootstrap_servers, scale)
+            for broker in brokers:
+                broker.start()
+            bench = Bench(brokers[0].bootstrap_servers, scale, brokers[-1].bootstrap_servers)
             finished = list(_rounds(bench, chosen, rounds, progress))
             bench.close()
         finally:
-            broker.stop()
+            for broker in brokers:
+                broker.stop()
             reaper.close()
     return finished
+
+
+def _broker(folder: Path, reaper: Reaper) -> KraftCluster:
+    folder.mkdir()
+    return KraftCluster(folder, reaper, settings=_BROKER, heap="1g", jvm=SERVER_JVM)
 
 
 def _rounds(bench: Bench, chosen: Sequence[Scenario], rounds: int, progress: Progress) -> Iterator[Results]:
@@ -132,7 +141,8 @@ def _rounds(bench: Bench, chosen: Sequence[Scenario], rounds: int, progress: Pro
 def _facts(rounds: int) -> list[str]:
     return [
         *machine.facts(),
-        f"Kafka {java.VERSION} (KRaft), one broker with the JVM options of Kafka's start script",
+        f"Kafka {java.VERSION} (KRaft), one broker with the JVM options of Kafka's start script, and "
+        "a second one to which mirrors copy",
         "topics with 4 partitions; each producer sends the same 20,000 different records again and again",
         f"{rounds} rounds, each with a different order of clients; each client runs in its own process",
     ]
@@ -141,10 +151,15 @@ def _facts(rounds: int) -> list[str]:
 def _setups() -> list[tuple[str, str]]:
     """Return the set-up of each client, from the docstring of its module."""
     found = []
-    for client in ("own", "confluent", "aio_kafka", "kafka_python", "java"):
+    titles = {
+        "java": f"Java {java.VERSION}",
+        "own_mirror": "pyklient's mirrors",
+        "mirror_maker": f"MirrorMaker {mirror_maker.VERSION}",
+    }
+    for client in ("own", "confluent", "aio_kafka", "kafka_python", "java", "own_mirror", "mirror_maker"):
         module = importlib.import_module(f"tools.benchmarks.clients.{client}")
         words = " ".join((module.__doc__ or "").split())
-        found.append((f"Java {java.VERSION}" if client == "java" else machine.version(client), words))
+        found.append((titles.get(client) or machine.version(client), words))
     return found
 
 

@@ -69,6 +69,10 @@ def check(job: Job, measured: Measured, stored: int) -> None:
     who = f"{job.client} at {job.task}"
     if measured.records < job.records:
         raise RuntimeError(f"{who}: {measured.records:,} of {job.records:,} records")
+    if job.task.startswith("mirror"):
+        if stored < job.records:
+            raise RuntimeError(f"{who}: {stored:,} of {job.records:,} records are stored")
+        return
     if job.task.startswith("consume"):
         read, expected = measured.payload_bytes, measured.records * job.value_size
         is_exact = job.values == "random" and not job.field
@@ -84,11 +88,14 @@ class Bench:
     """Runs scenarios on a broker, with *scale* times the records that each contender names.
 
     Every run is checked: the records produced against the broker's offsets, the records consumed by their
-    number and size. Raises RuntimeError if they differ.
+    number and size. Raises RuntimeError if they differ. *target_servers* is the cluster to which mirrors
+    copy; only scenarios with mirrors need it.
     """
 
-    def __init__(self, bootstrap_servers: str, scale: float = 1.0) -> None:
+    def __init__(self, bootstrap_servers: str, scale: float = 1.0, target_servers: str = "") -> None:
         self._servers = bootstrap_servers
+        self._target = Admin(target_servers) if target_servers else None
+        self._target_servers = target_servers
         self._scale = scale
         self._admin = Admin(bootstrap_servers)
         self._simple = SimpleConsumer(bootstrap_servers)
@@ -97,13 +104,15 @@ class Bench:
         self._mean_sizes: dict[Scenario, float] = {}
 
     def load(self, scenario: Scenario) -> None:
-        """Create the topic that the contenders of *scenario* read, with enough records for each of them."""
-        if scenario.consumes:
-            records = max(self._records(scenario, contender) for contender in scenario.contenders)
+        """Create the topic that contenders of *scenario* read or mirror, with enough records for each of
+        them."""
+        if scenario.has_source:
+            reading = [contender for contender in scenario.contenders if contender.has_source]
+            records = max(self._records(scenario, contender) for contender in reading)
             job = self._job(scenario, CONFLUENT_SEND, self._new_topic(), records)
             self._check(job, run_job(job, CONFLUENT_SEND.kernel))
             self._sources[scenario] = job.topic
-        if not scenario.consumes:
+        if not all(contender.task.startswith("consume") for contender in scenario.contenders):
             values = values_for(self._job(scenario, scenario.contenders[0], "", 0))
             self._mean_sizes[scenario] = statistics.fmean(map(len, values))
 
@@ -116,26 +125,40 @@ class Bench:
         return self._run(scenario, contender, self._records(scenario, contender))
 
     def drop(self, scenario: Scenario) -> None:
-        """Delete the topic that the contenders of *scenario* read."""
+        """Delete the topic that contenders of *scenario* read or mirror."""
         if scenario in self._sources:
             self._admin.delete_topic(self._sources.pop(scenario))
 
     def close(self) -> None:
         self._simple.close()
         self._admin.close()
+        if self._target is not None:
+            self._target.close()
 
     def _records(self, scenario: Scenario, contender: Contender) -> int:
         return max(100, int(contender.records * scenario.share * self._scale))
 
     def _run(self, scenario: Scenario, contender: Contender, records: int) -> Measured:
-        source = self._sources.get(scenario)
-        topic = source or self._new_topic()
+        if contender.mirrors:
+            return self._run_mirror(scenario, contender, records)
+        topic = self._sources[scenario] if contender.has_source else self._new_topic()
         job = self._job(scenario, contender, topic, records)
         measured = run_job(job, contender.kernel)
         self._check(job, measured)
-        if not source:
+        if not contender.has_source:
             measured.payload_bytes = int(self._mean_sizes[scenario] * measured.records)
             self._admin.delete_topic(topic)
+        return measured
+
+    def _run_mirror(self, scenario: Scenario, contender: Contender, records: int) -> Measured:
+        assert self._target is not None
+        job = self._job(scenario, contender, self._sources[scenario], records)
+        self._target.create_topic(job.topic, partitions=_PARTITIONS)
+        measured = run_job(job, contender.kernel)
+        stored = sum(self._target.end_offsets(self._target.partitions([job.topic])).values())
+        check(job, measured, stored)
+        self._target.delete_topic(job.topic)
+        measured.payload_bytes = int(self._mean_sizes[scenario] * measured.records)
         return measured
 
     def _check(self, job: Job, measured: Measured) -> None:
@@ -163,6 +186,7 @@ class Bench:
             compression=scenario.compression,
             field=scenario.field,
             rate=scenario.rate,
+            target_servers=self._target_servers,
         )
 
 

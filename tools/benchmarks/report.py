@@ -28,7 +28,7 @@ The tables of the scenarios have these columns:
 | --- | --- |
 | records/s | Records per second. For a producer, the time is that from the confirmation of the first record \
 to the confirmation of the last one. For a consumer, it is the time from the first records that the program \
-gets to the last ones. |
+gets to the last ones. A mirror counts as a producer. |
 | MB/s | Megabytes of values per second, in the same time. |
 | CPU µs per record | The processor time of the client's process, with all its threads, from the creation of \
 the client to its end, divided by the number of records. |
@@ -55,7 +55,8 @@ A target is what pyklient is meant to reach. "CPU 5 times less" is about the CPU
 faster" about the time per record, and "p99 no worse" about the latency. Values have 100 B if the scenario
 names no size. The column "measured" shows the other client's figure divided by pyklient's, so a larger number
 is better for pyklient. A target is reached if the median of these ratios is at least the number in the
-target, or at least 1 for "p99 no worse"."""
+target, or at least 1 for "p99 no worse". "0.8 times as fast" means that a mirror, which reads and sends, may
+take at most 1 / 0.8 of the time that sending takes alone."""
 
 
 _WORDS: dict[Figure, str] = {
@@ -97,11 +98,12 @@ def page(finished: Sequence[Results], facts: Iterable[str], setups: Iterable[tup
 
 def _verdict(target: Target, results: Results) -> list[str]:
     ratios = results.ratios(target.theirs, target.ours, target.figure)
+    words = "{:g} times as fast" if target.factor < 1 else _WORDS[target.figure]
     return [
         target.what,
         target.ours,
         target.theirs,
-        _WORDS[target.figure].format(target.factor),
+        words.format(target.factor),
         _spread(ratios),
         "yes" if statistics.median(ratios) >= target.factor else "no",
     ]

@@ -22,6 +22,16 @@ class Contender:
     records: int
     kernel: str = "compiled"
 
+    @property
+    def has_source(self) -> bool:
+        """True if the task is to read or mirror a topic that is filled before."""
+        return self.task.startswith(("consume", "mirror"))
+
+    @property
+    def mirrors(self) -> bool:
+        """True if the task is to copy the topic to another cluster."""
+        return self.task.startswith("mirror")
+
 
 SEND = Contender("pyklient", "own", "produce", 5_000_000)
 CALLBACK = Contender("pyklient, one callback per record", "own", "produce-callback", 2_000_000)
@@ -43,6 +53,12 @@ CONFLUENT_CONSUME = Contender("confluent-kafka", "confluent", "consume", 1_500_0
 AIO_CONSUME = Contender("aiokafka", "aio_kafka", "consume", 1_500_000)
 KAFKA_PYTHON_POLL = Contender("kafka-python", "kafka_python", "consume", 600_000)
 JAVA_CONSUME = Contender("Java", "java", "consume", 5_000_000)
+
+PASSED_ON = Contender("pyklient, batches passed on", "own_mirror", "mirror-passed", 8_000_000)
+DECODED = Contender("pyklient, records decoded", "own_mirror", "mirror-decoded", 8_000_000)
+MIRROR_MAKER = Contender("Kafka's MirrorMaker", "mirror_maker", "mirror", 4_000_000)
+BESIDE_SEND = Contender("pyklient, producer only", "own", "produce", 4_000_000)
+BESIDE_CONSUME = Contender("pyklient, consumer only", "own", "consume", 8_000_000)
 
 LATENCIES = tuple(
     Contender(name, client, "latency", 10_000)
@@ -70,8 +86,14 @@ class Scenario:
     rate: int = 0
 
     @property
-    def consumes(self) -> bool:
-        return self.contenders[0].task.startswith("consume")
+    def has_source(self) -> bool:
+        """True if contenders read or mirror a topic that is filled before."""
+        return any(each.has_source for each in self.contenders)
+
+    @property
+    def mirrors(self) -> bool:
+        """True if contenders copy the topic to another cluster."""
+        return any(each.mirrors for each in self.contenders)
 
     def contender(self, name: str) -> Contender:
         return next(each for each in self.contenders if each.name == name)
@@ -106,12 +128,18 @@ CONSUME_FIELDS = Scenario(
 )
 PRODUCE_FLIGHTS = Scenario("Produce flights as JSON, zstd", _PRODUCERS, 300, "flights", "zstd", share=0.25)
 CONSUME_FLIGHTS = Scenario("Consume flights as JSON, zstd", _CONSUMERS, 300, "flights", "zstd", share=0.25)
+MIRROR_FLIGHTS = Scenario(
+    "Mirror flights as JSON, zstd",
+    (PASSED_ON, DECODED, MIRROR_MAKER, BESIDE_SEND, BESIDE_CONSUME),
+    *(300, "flights", "zstd"),
+    share=0.25,
+)
 LATENCY = Scenario("Latency at 1,000 records a second, 100 B", LATENCIES, rate=1_000)
 
 SCENARIOS = (
     *(PRODUCE, CONSUME, PRODUCE_1K, CONSUME_1K),
     *(PRODUCE_KEYS, PRODUCE_HEADERS, PRODUCE_TIMES, CONSUME_FIELDS),
-    *(PRODUCE_FLIGHTS, CONSUME_FLIGHTS, LATENCY),
+    *(PRODUCE_FLIGHTS, CONSUME_FLIGHTS, MIRROR_FLIGHTS, LATENCY),
 )
 
 
@@ -139,6 +167,9 @@ TARGETS = (
     Target("produce 1 KiB", PRODUCE_1K, SEND.name, CONFLUENT_SEND.name, "CPU", 3),
     Target("consume 1 KiB", CONSUME_1K, MESSAGES.name, CONFLUENT_CONSUME.name, "CPU", 2.5),
     Target("latency of one record", LATENCY, "pyklient", "confluent-kafka", "p99", 1),
+    Target("mirror, decode and encode nothing", MIRROR_FLIGHTS, PASSED_ON.name, DECODED.name, "CPU", 5),
+    Target("mirror, decode and encode", MIRROR_FLIGHTS, DECODED.name, BESIDE_SEND.name, "wall", 0.8),
+    Target("mirror, decode and encode", MIRROR_FLIGHTS, DECODED.name, MIRROR_MAKER.name, "wall", 2),
     Target("produce, Python kernel", PRODUCE, SEND_PYTHON.name, KAFKA_PYTHON_SEND.name, "CPU", 2),
     Target("consume, Python kernel", CONSUME, MESSAGES_PYTHON.name, KAFKA_PYTHON_POLL.name, "CPU", 2),
 )

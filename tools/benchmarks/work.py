@@ -25,7 +25,8 @@ class Job:
     """One client, one task and one kind of record. It is sent to the worker process as JSON.
 
     ``field`` names the field of a record besides its value: "", "key", "headers", "timestamp" or "all".
-    ``rate`` is in records per second; 0 means as fast as possible.
+    ``rate`` is in records per second; 0 means as fast as possible. ``target_servers`` is the cluster to which
+    a mirror copies the topic.
     """
 
     client: str
@@ -38,6 +39,7 @@ class Job:
     compression: Literal["none", "zstd"] = "none"
     field: str = ""
     rate: int = 0
+    target_servers: str = ""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

@@ -1,10 +1,8 @@
-"""``make chaos-mirror`` and ``make bench-mirror``: mirrors that are killed together with their brokers, and
-measured.
+"""``make chaos-mirror``: mirrors that are killed together with their brokers.
 
-    python -m tools.mirror kills --kills 10 --records 1000000 --seed 7
-    python -m tools.mirror speed
+    python -m tools.mirror --kills 10 --records 1000000 --seed 7
 
-The exit status of ``kills`` is 0 if no record was lost, the order of each partition was kept, and records
+The exit status is 0 if no record was lost, the order of each partition was kept, and records
 were repeated only after a SIGKILL of the mirror or of the source.
 """
 
@@ -20,7 +18,6 @@ from tests.servers.reference import ReferenceBroker
 from tests.servers.server import Server
 from tests.servers.zookeeper_kafka import ZooKeeperKafka
 from tools.mirror.kills import kill_mirror
-from tools.mirror.speed import measure
 from tools.seeded_run import SeededRun, add_seed
 
 _SOURCES: dict[str, Callable[[Path, Reaper], Server]] = {
@@ -36,7 +33,6 @@ def main() -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("what", choices=["kills", "speed"])
     parser.add_argument("--source", choices=_SOURCES, action="append", help="default: each of them")
     parser.add_argument("--kills", type=int, default=10, help="for each source (default 10)")
     parser.add_argument("--records", type=int, default=1_000_000, help="for each source (default a million)")
@@ -44,15 +40,6 @@ def main() -> None:
     options = parser.parse_args()
     run = SeededRun(options.seed)
     found: list[str] = []
-    if options.what == "speed":
-        with (
-            run.server(KraftCluster) as source,
-            run.server(KraftCluster) as target,
-            tempfile.TemporaryDirectory(prefix="pyklient-mirror-") as directory,
-        ):
-            servers = source.bootstrap_servers, target.bootstrap_servers
-            measure(*servers, options.records, Path(directory), say=run.say)
-        return
     for name in options.source or list(_SOURCES):
         goal = ReferenceBroker if name == "reference" else KraftCluster
         run.say(name)

@@ -1,4 +1,5 @@
-"""``make chaos-stores``: programs that store messages in SQLite and in PostgreSQL, killed and stopped.
+"""``make chaos-stores``: programs that store messages in SQLite and in PostgreSQL, killed and stopped,
+while other members join and leave.
 
     python -m tools.offset_stores --moments 50 --seed 7
 

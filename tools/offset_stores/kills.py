@@ -1,4 +1,5 @@
-"""Kills and stops programs that store messages in a database, and checks that each message is stored once."""
+"""Kills and stops programs that store messages in a database, forces rebalances, and checks that each message
+is stored once."""
 
 import json
 import random
@@ -11,18 +12,20 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import LiteralString
 
 import psycopg
 
-from pyklient import Admin, Producer
-from tools.offset_stores.worker import Job
+from pyklient import Admin, ConsumerConnector, Producer
+from tools.offset_stores.worker import OPTIONS, Job, offset_store
 from tools.repository import ROOT
 
 __all__ = ["create_results", "kill_programs", "send", "start", "stored"]
 
 _PARTITIONS, _PROGRAMS = 4, 3
 _PAST_THE_SESSION = 1.5
-_END_TIMEOUT = 240.0
+_STALLED = 120.0
+"""The number of seconds without a new message after which the programs count as stalled."""
 
 
 def kill_programs(
@@ -37,8 +40,8 @@ def kill_programs(
     say: Callable[[str], object] = print,
 ) -> list[str]:
     """Store *messages* messages of a new *topic* in *database*, by three programs. At each of *moments*
-    moments, kill a program and start another one, or stop one for longer than its session. Return what was
-    wrong."""
+    moments, kill a program and start another one, stop one for longer than its session, or let a member join
+    and leave. Return what was wrong."""
     rng = random.Random(seed)
     send(bootstrap, topic, messages)
     create_results(database)
@@ -47,26 +50,27 @@ def kill_programs(
     with ExitStack() as stack:
         programs = [_start_until_the_end(job, stack) for job in jobs]
         for moment in range(1, moments + 1):
-            _wait_for_progress(database)
+            progress = max(_count(database) + 1, messages * moment // (moments + 1))
+            _wait_for(database, min(progress, messages))
             time.sleep(rng.uniform(0, 0.4))
             chosen = rng.randrange(_PROGRAMS)
             if programs[chosen].poll() is not None:
                 return [f"a program has ended by itself; see {log}"]
-            stops = rng.random() < 0.4
-            if stops:
+            [happened] = rng.choices(["stopped", "killed", "joined and left"], [2, 2, 1])
+            if happened == "stopped":
                 programs[chosen].send_signal(signal.SIGSTOP)
                 time.sleep(_PAST_THE_SESSION)
                 programs[chosen].send_signal(signal.SIGCONT)
-            else:
+            elif happened == "killed":
                 programs[chosen].kill()
                 programs[chosen].wait()
                 programs[chosen] = _start_until_the_end(jobs[chosen], stack)
-            say(f"moment {moment}: {'stopped' if stops else 'killed'}, {len(stored(database))} stored")
-        deadline = time.monotonic() + _END_TIMEOUT
-        while len(stored(database)) < messages and time.monotonic() < deadline:
-            time.sleep(0.1)
+            else:
+                _join_and_leave(jobs[chosen])
+            say(f"moment {moment}: {happened}, {_count(database)} stored")
+        _wait_for(database, messages)
     rejected = log.read_text().count("OffsetStoreFencedError") if log.exists() else 0
-    say(f"{len(stored(database))} of {messages} messages stored, {rejected} transactions were fenced")
+    say(f"{_count(database)} of {messages} messages stored, {rejected} transactions were fenced")
     return _problems(stored(database), messages)
 
 
@@ -96,9 +100,17 @@ def create_results(database: str) -> None:
             session.execute(text)
 
 
-def stored(database: str) -> list[tuple[int, int]]:
+def stored(database: str) -> list[tuple[int, ...]]:
     """Return the partition and the offset of each message in *database*."""
-    text = 'SELECT partition, "offset" FROM results'
+    return _query(database, 'SELECT partition, "offset" FROM results')
+
+
+def _count(database: str) -> int:
+    [(count,)] = _query(database, "SELECT count(*) FROM results")
+    return int(count)
+
+
+def _query(database: str, text: LiteralString) -> list[tuple[int, ...]]:
     if database.endswith(".db"):
         with closing(sqlite3.connect(database, timeout=30)) as connection:
             return list(connection.execute(text))
@@ -106,14 +118,27 @@ def stored(database: str) -> list[tuple[int, int]]:
         return list(connection.execute(text))
 
 
-def _wait_for_progress(database: str) -> None:
-    before, deadline = len(stored(database)), time.monotonic() + _END_TIMEOUT
-    while len(stored(database)) == before and time.monotonic() < deadline:
-        time.sleep(0.02)
+def _join_and_leave(job: Job) -> None:
+    """Join the group of *job* and leave it again. So all partitions are assigned twice, and some of them go
+    to another member and come back."""
+    options = OPTIONS | {"group_id": job.topic, "offset_store": offset_store(job.database)}
+    with ConsumerConnector(job.bootstrap, **options) as connector:
+        connector.stream(job.topic)
 
 
-def _problems(found: list[tuple[int, int]], messages: int) -> list[str]:
-    sent = {(number % _PARTITIONS, number // _PARTITIONS) for number in range(messages)}
+def _wait_for(database: str, count: int) -> None:
+    """Wait until *database* contains *count* messages, or until none are added any more."""
+    found = _count(database)
+    deadline = time.monotonic() + _STALLED
+    while found < count and time.monotonic() < deadline:
+        time.sleep(0.05)
+        before, found = found, _count(database)
+        if found > before:
+            deadline = time.monotonic() + _STALLED
+
+
+def _problems(found: list[tuple[int, ...]], messages: int) -> list[str]:
+    sent: set[tuple[int, ...]] = {(number % _PARTITIONS, number // _PARTITIONS) for number in range(messages)}
     twice = sorted(each for each, count in Counter(found).items() if count > 1)
     lost = sorted(sent.difference(found))
     problems = []

@@ -16,15 +16,17 @@ from typing import Any, NamedTuple
 import psycopg
 
 from pyklient import ConsumerConnector, KafkaStream, OffsetStoreFencedError
-from pyklient.offset_stores import PostgresOffsetStore, SQLiteOffsetStore
+from pyklient.offset_stores import OffsetStore, PostgresOffsetStore, SQLiteOffsetStore
 
-__all__ = ["Job"]
+__all__ = ["OPTIONS", "Job", "offset_store"]
 
-_MOST = 20
+_MOST = 100
 _LOCKED = 60.0
 """The longest wait for a lock of SQLite, in which other programs overtake the one that waits."""
-_IN_TRANSACTION = 0.02
-_OPTIONS: dict[str, Any] = {
+_IN_TRANSACTION = 0.03
+"""The number of seconds that a transaction takes at least. In PostgreSQL, where transactions of several
+programs run at the same time, it is three times as long."""
+OPTIONS: dict[str, Any] = {
     "auto_offset_reset": "earliest",
     "session_timeout_ms": 700,
     "heartbeat_interval_ms": 100,
@@ -46,6 +48,13 @@ class Job(NamedTuple):
     """The path of a file. While it exists, the program waits in its transaction before it saves positions."""
 
 
+def offset_store(address: str) -> OffsetStore:
+    """Return the offset store in the database at *address*."""
+    if address.endswith(".db"):
+        return SQLiteOffsetStore(address, timeout=_LOCKED)
+    return PostgresOffsetStore(address)
+
+
 class Database:
     """The connection of a program to its database."""
 
@@ -53,10 +62,9 @@ class Database:
         self._postgres = None if address.endswith(".db") else psycopg.connect(address, autocommit=True)
         self._sqlite = None if self._postgres else sqlite3.connect(address, timeout=_LOCKED)
         self.connection: Any = self._postgres or self._sqlite
-        self.store = (
-            PostgresOffsetStore(address) if self._postgres else SQLiteOffsetStore(address, timeout=_LOCKED)
-        )
+        self.store = offset_store(address)
         self._mark = "%s" if self._postgres else "?"
+        self.in_transaction = _IN_TRANSACTION * (3 if self._postgres else 1)
 
     def transaction(self) -> AbstractContextManager[Any]:
         """Begin a transaction that an exception rolls back."""
@@ -85,7 +93,7 @@ def main() -> None:
     with (
         Path(job.log).open("a", buffering=1) as log,
         ConsumerConnector(
-            job.bootstrap, group_id=job.topic, offset_store=database.store, **_OPTIONS
+            job.bootstrap, group_id=job.topic, offset_store=database.store, **OPTIONS
         ) as connector,
     ):
         stream = connector.stream(job.topic)
@@ -93,7 +101,7 @@ def main() -> None:
             try:
                 with database.transaction():
                     database.insert(rows)
-                    time.sleep(_IN_TRANSACTION)
+                    time.sleep(database.in_transaction)
                     if job.hold and Path(job.hold).exists():
                         log.write("holds\n")
                         while Path(job.hold).exists():

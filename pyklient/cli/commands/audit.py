@@ -32,10 +32,10 @@ Examples:
 )
 @to_option("Brokers of the target cluster, or a file of consumer options.")
 @click.option(
-    "--since", metavar="TIME", callback=checked(moment), help="Compare no records with earlier timestamps."
+    "--since", metavar="TIME", callback=checked(moment), help="Compare only records of this time or later."
 )
 @click.option(
-    "--until", metavar="TIME", callback=checked(moment), help="Compare only records with earlier timestamps."
+    "--until", metavar="TIME", callback=checked(moment), help="Compare only records before this time."
 )
 @click.option(
     "--by",

@@ -36,10 +36,17 @@ Examples:
     help="The group in the source clusters. Processes with the same group share the work.",
 )
 @click.option(
-    "--whitelist", metavar="REGEX", callback=checked(text), help="Copy topics whose whole name matches."
+    "--whitelist", metavar="REGEX", callback=checked(text), help="Copy the topics whose whole name matches."
 )
-@click.option("--blacklist", metavar="REGEX", callback=checked(text), help="Copy all other topics.")
-@click.option("--keep-partitions", is_flag=True, help="Send each record to the partition that it has.")
+@click.option(
+    "--blacklist",
+    metavar="REGEX",
+    callback=checked(text),
+    help="Copy the topics whose whole name does not match.",
+)
+@click.option(
+    "--keep-partitions", is_flag=True, help="Send each record to the partition that it has in the source."
+)
 @click.option("--no-create", is_flag=True, help="Create no topics, and add no partitions.")
 @click.option("--drop-failed", is_flag=True, help="Drop records that cannot be sent, and go on.")
 @click.option(
@@ -54,7 +61,8 @@ Examples:
     "--groups",
     metavar="REGEX",
     callback=checked(text),
-    help="Commit the translated offsets of groups whose whole name matches in the target cluster.",
+    help="Translate the offsets of the groups whose whole name matches, and commit them in the target "
+    "cluster.",
 )
 @click.option(
     "--group-interval",

@@ -29,7 +29,7 @@ Examples:
     metavar="NAME",
     callback=checked(text),
     required=True,
-    help="The group of the mirror from the one cluster to the other, which ran with --groups.",
+    help="The group of the mirror that copies from the one cluster to the other with --groups.",
 )
 @click.option("--execute", is_flag=True, help="Commit the offsets. Without it, they are only shown.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")

@@ -23,7 +23,7 @@ class Position(NamedTuple):
     """The text to commit with the offset. None if the text does not matter."""
     chosen: bool = False
     """True if the program has called ``seek`` or ``redeliver`` since the partition was assigned, so that an
-    offset before the committed offset is to be committed."""
+    offset is committed even if it is before the committed offset."""
     leader_epoch: int = UNKNOWN_EPOCH
     """The leader epoch of the last record before the offset (KIP-320), if it is known."""
     after_message: int | None = None
@@ -61,7 +61,9 @@ class Positions:
             self._unfinished.discard(cursor.partition)
 
     def at(self, cursor: Cursor, offset: int, *, read: bool = True) -> Position:
-        """Return *offset* as a position of *cursor*."""
+        """Return *offset* as a position of *cursor*, which is at most the end of a bounded read."""
+        if cursor.end is not None:
+            offset = min(offset, cursor.end)  # its last batch may contain records after the end
         generation = cursor.owned.generation
         chosen = self._chosen.get(cursor.partition) == generation
         leader_epoch = self.leader_epochs.before(cursor.partition, offset)

@@ -57,11 +57,12 @@ class FetchBudget:
         *least* is the smallest useful limit, because old brokers return nothing if the next message is larger
         than the limit. A cursor without queued bytes may always fetch at least *least* bytes.
         """
-        own, spare = self._own, self._spare()
+        own = self._own
+        spare = self._spare(own)
         enough = max(least, min(per_partition, own // 2))
         allowed: dict[Cursor, int] = {}
         for cursor in cursors:
-            waiting = cursor.waiting_bytes
+            waiting = cursor.fetched - cursor.taken
             cursor.pace.note(cursor.taken, now)
             free = max(0, own - waiting) + max(0, spare - max(0, waiting - own))
             ahead = max(2 * per_partition, cursor.pace.per_second)
@@ -79,10 +80,16 @@ class FetchBudget:
         Each fetcher gets an equal part of the bytes that are free now, or the bytes that are reserved for its
         cursors if these are more.
         """
-        others = sum(each.size for each in self.responses if each is not response)
-        left = self._total - others - sum(cursor.waiting_bytes for cursor in self.cursors)
-        own = sum(max(0, self._own - cursor.waiting_bytes) for cursor in allowed)
-        fair = max(left // max(1, len(self.responses)), own)
+        left = self._total
+        for each in self.responses:
+            if each is not response:
+                left -= each.size
+        for cursor in self.cursors:
+            left -= cursor.fetched - cursor.taken
+        own, reserved = self._own, 0
+        for cursor in allowed:
+            reserved += max(0, own - (cursor.fetched - cursor.taken))
+        fair = max(left // max(1, len(self.responses)), reserved)
         return min(most, max(min(fair, self._total // _RESPONSES), _SMALLEST_FETCH))
 
     @property
@@ -90,11 +97,14 @@ class FetchBudget:
         """The bytes that are reserved for each partition."""
         return self._total // 2 // max(1, len(self.cursors))
 
-    def _spare(self) -> int:
-        """Return the number of free bytes in the common half. It is negative if batches were larger than
-        allowed."""
-        own = self._own
-        return self._total // 2 - sum(max(0, cursor.waiting_bytes - own) for cursor in self.cursors)
+    def _spare(self, own: int) -> int:
+        """Return the number of free bytes in the common half, if *own* bytes are reserved for each partition.
+        It is negative if batches were larger than allowed."""
+        spare = self._total // 2
+        # Not waiting_bytes: there may be thousands of cursors, and a property call for each would cost time.
+        for cursor in self.cursors:
+            spare -= max(0, cursor.fetched - cursor.taken - own)
+        return spare
 
     @property
     def idle_allowed(self) -> int:

@@ -100,11 +100,6 @@ class Cursor:
         return self.owned.active and not self.dropped
 
     @property
-    def paused(self) -> bool:
-        """True if the partition is not to be fetched, and its messages are not to be handed out."""
-        return self.owned.paused
-
-    @property
     def waiting_bytes(self) -> int:
         """The number of bytes that are queued and not yet decoded."""
         return self.fetched - self.taken

@@ -51,6 +51,7 @@ class FetchQueue:
         self._bell = threading.Lock()
         self._error: Exception | None = None
         self._topic_error: KafkaError | None = None
+        self._interruption: KafkaError | None = None
 
     def put(self, items: Sequence[Item]) -> None:
         """Queue *items*, which belong to one cursor. Fetchers and the leader lookup call this method, which
@@ -189,6 +190,14 @@ class FetchQueue:
             if error is not None:
                 self._ring()
 
+    def interrupt(self, error: KafkaError | None) -> None:
+        """Make one loop raise *error* when the queue is empty. If *error* is None, take back an error that no
+        loop has raised yet."""
+        with self.lock:
+            self._interruption = error
+            if error is not None:
+                self._ring()
+
     def end(self) -> None:
         """Remove all entries, and wake the loop that waits. The lock must be held."""
         self.ended = True
@@ -230,6 +239,9 @@ class FetchQueue:
                     raise for_another(self._error)
                 if self._topic_error is not None:
                     raise for_another(self._topic_error)
+                if (interruption := self._interruption) is not None:
+                    self._interruption = None
+                    raise for_another(interruption)
                 if self.ended or self.positions.finished:
                     return None
             self._sleep(_TICK, deadline, timeout)
@@ -248,7 +260,7 @@ class FetchQueue:
         if left <= 0:
             cursors = list(self.cursors.values())
             # Not a generator: Python ignores a Ctrl-C that arrives while it discards one.
-            read = [cursor for cursor in cursors if not cursor.paused]
+            read = [cursor for cursor in cursors if not cursor.owned.paused]
             every_paused = bool(cursors) and not read
             hint = ": all partitions that the stream reads are paused" if every_paused else ""
             raise ConsumerTimeout(f"no message arrived for {self._name} within {timeout:.3g} s{hint}")
@@ -259,7 +271,7 @@ class FetchQueue:
     def _add(self, items: Sequence[Item]) -> None:
         """Add *items*, which belong to one cursor, at the end. The lock must be held."""
         cursor = items[0].cursor
-        if cursor.paused:
+        if cursor.owned.paused:
             self._set_aside.setdefault(cursor.partition, []).extend(items)
         else:
             self.items.extend(items)

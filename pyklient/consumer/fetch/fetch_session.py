@@ -72,7 +72,7 @@ class FetchSession:
         self._known = dict(wanted)
         request.session_id, request.session_epoch = self._id, self._epoch
         request.topics = _topics(named)
-        request.forgotten_topics_data = _forgotten(forgotten)
+        request.forgotten_topics_data = _forgotten(forgotten) if forgotten else []
 
     def accept(self, response: FetchResponse) -> None:
         """Update the session after *response*, which has no error for the whole request."""

@@ -123,10 +123,10 @@ class Fetcher:
 
     def _allowed(self) -> dict[Cursor, int]:
         limit = self._config.max_partition_fetch_bytes
-        fetched = [state for state in self._states.values() if not state.cursor.paused]
+        states: Iterable[FetchedPartition] = self._states.values()
         if self._config.queued_max_message_chunks is not None:
-            fetched = within_queues(fetched)
-        cursors = [state.cursor for state in fetched]
+            states = within_queues(states)
+        cursors = [state.cursor for state in states if not state.cursor.owned.paused]
         return self._budget.allow(cursors, limit, time.monotonic(), least=self._least)
 
     def _admit(self) -> None:
@@ -217,7 +217,7 @@ class Fetcher:
             cursor.partition: Wanted(cursor.position or 0, limit, cursor.leader_epoch, cursor.topic_id)
             for cursor, limit in allowed.items()
         }
-        if all(cursor.end is not None for cursor in allowed):
+        if None not in [cursor.end for cursor in allowed]:
             name_all(request, wanted)
         else:
             self._session.fill(request, wanted, by_id=version > _BY_NAME)
@@ -228,7 +228,7 @@ class Fetcher:
         if len(allowed) == len(self._states):
             return []
         cursors = [state.cursor for state in self._states.values()]
-        return [cursor for cursor in cursors if cursor not in allowed and not cursor.paused]
+        return [cursor for cursor in cursors if cursor not in allowed and not cursor.owned.paused]
 
     def _lose_all(self, error: KafkaError | None) -> None:
         if error is not None:
@@ -391,4 +391,7 @@ def _readable_to(data: _PartitionData, isolation_level: str) -> int:
 def _newest(allowed: Iterable[Cursor]) -> int | None:
     """Return the newest version of Fetch that can name the topics of *allowed*. Return None if any version
     can."""
-    return _BY_NAME if any(cursor.topic_id == ZERO_UUID for cursor in allowed) else None
+    for cursor in allowed:
+        if cursor.topic_id == ZERO_UUID:
+            return _BY_NAME
+    return None

@@ -49,7 +49,8 @@ class StartLookup:
             found = result.get(timeout=max(0.0, timeout))
         except queue.Empty:
             raise KafkaTimeoutError(
-                f"the offsets at which partitions begin could not be looked up in {timeout:.3g} s"
+                f"the offsets at which partitions begin could not be looked up within {timeout:.3g} s; check "
+                "that the brokers can be reached"
             ) from None
         if not isinstance(found, Exception):
             return found

@@ -1,22 +1,26 @@
 """Finds where assigned partitions begin: at the committed offsets of the group, at the positions in the
 program's offset store, or at the positions that the streams have reached already."""
 
+import time
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.fetch.fetcher_manager import FetcherManager
 from pyklient.consumer.fetch.leader_lookup import reset_point
 from pyklient.consumer.group.stream_choice import StreamChoice
-from pyklient.consumer.offsets.offset_storage import OffsetStorage
-from pyklient.consumer.offsets.saved_positions import SavedPositions
+from pyklient.consumer.offset_storages.offset_storage import OffsetStorage
+from pyklient.consumer.offset_storages.saved_positions import SavedPositions
 from pyklient.consumer.owned_partitions import Assignment, Ownership
 from pyklient.consumer.start_points import StartPoint
-from pyklient.errors import KafkaTimeoutError
+from pyklient.errors import KafkaError, KafkaTimeoutError
 from pyklient.offset_stores.offset_store import StoredPosition
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 __all__ = ["AssignedStarts", "StartPositions"]
+
+_LONGEST_BLOCK: Final = 60.0
+"""The number of seconds after which loops are told that partitions cannot be acquired in the offset store."""
 
 
 class AssignedStarts(NamedTuple):
@@ -50,6 +54,9 @@ class StartPositions:
         self._ownership = ownership
         self._storage = storage
         self._reset = config.auto_offset_reset
+        self._blocked_since: float | None = None
+        """The time since which partitions could not be acquired in the offset store. None if nothing prevents
+        this."""
         self._timeout = max(config.heartbeat_interval_ms, config.session_timeout_ms / 3) / 1000
 
     def find(self, partitions: Collection[TopicPartition], *, created: bool) -> AssignedStarts:
@@ -106,7 +113,7 @@ class StartPositions:
         This offset is stored before any message is read, so that a later owner begins at the same offset.
         Raises KafkaTimeoutError if such an offset cannot be looked up in time.
         """
-        stored = saved.acquire(dict.fromkeys(partitions))
+        stored = self._acquire_in_store(saved, dict.fromkeys(partitions))
         lacking = [each for each, position in stored.items() if position.offset is None]
         points = self._choice.subscription.start.to_find(dict.fromkeys(lacking), created=created)
         default = reset_point("earliest" if created else self._reset)
@@ -119,9 +126,48 @@ class StartPositions:
                     "cannot tell where to begin to read, because the leaders of these partitions have not "
                     f"answered: {', '.join(map(str, unknown))}"
                 )
-            stored |= saved.acquire(found)
+            stored |= self._acquire_in_store(saved, found)
         committed = {
             each: None if position.offset is None else OffsetAndMetadata(position.offset)
             for each, position in stored.items()
         }
         return AssignedStarts(committed, {}, {}, stored)
+
+    def _acquire_in_store(
+        self, saved: SavedPositions, starts: Mapping[TopicPartition, int | None]
+    ) -> dict[TopicPartition, StoredPosition]:
+        """Acquire the partitions in *starts*.
+
+        If this has failed for a minute with errors that are retriable, a loop that waits for messages raises
+        an error, because a transaction of its own program may be the reason.
+        """
+        began = time.monotonic()
+        try:
+            stored = saved.acquire(starts)
+        except KafkaError as failure:
+            if failure.retriable:
+                self._note_blocked(starts, began, failure)
+            raise
+        self._blocked_since = None
+        for stream in self._choice.streams:
+            stream.queue.interrupt(None)
+        return stored
+
+    def _note_blocked(
+        self, partitions: Collection[TopicPartition], began: float, failure: KafkaError
+    ) -> None:
+        now = time.monotonic()
+        if self._blocked_since is None:
+            self._blocked_since = began
+        if (blocked := now - self._blocked_since) < _LONGEST_BLOCK:
+            return
+        self._blocked_since = now
+        names = ", ".join(map(str, sorted(partitions)))
+        error = KafkaTimeoutError(
+            f"no messages of {names} can be read, because these partitions could not be acquired in the "
+            f"offset store for {blocked:.3g} s. If this program has begun a transaction, end it before the "
+            f"loop asks for messages. The last failure: {failure}"
+        )
+        error.__cause__ = failure
+        for stream in self._choice.streams:
+            stream.queue.interrupt(error)

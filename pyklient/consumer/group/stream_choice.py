@@ -4,7 +4,7 @@ import logging
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
-from pyklient.consumer.group.assignors.even_split import split_evenly
+from pyklient.assignors.even_split import split_evenly
 from pyklient.consumer.group.subscription import Subscription
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.topic_partition import TopicPartition

@@ -10,7 +10,6 @@ from typing import TypeAlias
 from pyklient import argument_checks
 from pyklient.consumer.parallel.key_queues import Task
 from pyklient.consumer.parallel.parallel_stream import ParallelStream
-from pyklient.consumer.parallel.worker_process import WorkerProcess, check_picklable
 from pyklient.errors import ClosedError
 from pyklient.kernel import Message
 
@@ -33,6 +32,8 @@ def check_handlers(handler: Handler, on_error: ErrorHandler | None, *, processes
     argument_checks.plain_function(handler, "handler")
     argument_checks.plain_function(on_error, "on_error")
     if processes:
+        from pyklient.consumer.parallel.worker_process import check_picklable
+
         check_picklable(handler)
 
 
@@ -118,6 +119,8 @@ class ParallelConsumer:
         process = None
         try:
             if self._processes:
+                from pyklient.consumer.parallel.worker_process import WorkerProcess
+
                 process = WorkerProcess(threading.current_thread().name, handle)
             while (task := self._stream.queues.next()) is not None:
                 self._handle(task, process or handle)

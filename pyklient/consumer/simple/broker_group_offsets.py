@@ -3,12 +3,12 @@
 from collections.abc import Collection, Mapping
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from pyklient.consumer.offsets.offset_requests import commit_request, not_in_zookeeper
+from pyklient.consumer.offset_storages.offset_requests import commit_request, not_in_zookeeper
 from pyklient.consumer.owned_partitions import NOBODY
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import CommitError, KafkaError, UnsupportedVersionError, broker_error
 from pyklient.net.dialogue import ANY, Ask, Dialogue
-from pyklient.net.lookups.offset_commit import commit_errors, unconfirmed
+from pyklient.net.lookups.offset_commit_request import commit_errors, unconfirmed
 from pyklient.net.lookups.offset_fetch import ONE_GROUP, fetched_offsets, offset_fetch_request
 from pyklient.net.metadata import Node
 from pyklient.protocol.messages import (

@@ -85,7 +85,7 @@ class ActiveLoop:
         me = threading.current_thread()
         with self._lock:
             other = self._hold
-            self._check_not_read(other is not hold or not hold.moves)
+            self._check_not_read(me, other is not hold or not hold.moves)
             hold.thread = me
             self._hold = hold
             self._stepping = me
@@ -93,15 +93,14 @@ class ActiveLoop:
     def check_not_read_elsewhere(self) -> None:
         """Raise StreamInUseError if another thread reads the stream, so that this thread may not continue the
         active loop. The stream's lock must be held."""
-        self._check_not_read(self._hold is None or not self._hold.moves)
+        self._check_not_read(threading.current_thread(), self._hold is None or not self._hold.moves)
 
-    def _check_not_read(self, stays: bool) -> None:
-        """Raise StreamInUseError if another thread makes a step now, or, if *stays* is true, if the active
-        loop belongs to another thread.
+    def _check_not_read(self, me: threading.Thread, stays: bool) -> None:
+        """Raise StreamInUseError if a thread other than *me* makes a step now, or, if *stays* is true, if the
+        active loop belongs to such a thread.
 
         The stream's lock must be held.
         """
-        me = threading.current_thread()
         if (stepping := self._stepping) is not None and stepping is not me and stepping.is_alive():
             raise self._in_use_error(stepping)
         other = self._hold

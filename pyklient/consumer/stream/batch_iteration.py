@@ -20,16 +20,13 @@ __all__ = ["batch_chunk"]
 _FORMAT: Final = 2
 
 
-def batch_chunk(
-    fetched: FetchedBatches, check_crcs: bool, decode: Callable[[FetchedBatches], Chunk]
-) -> Chunk:
+def batch_chunk(fetched: FetchedBatches, decode: Callable[[FetchedBatches], Chunk]) -> Chunk:
     """Return the next chunk of *fetched*. If the next batch can be sent again as it is, the chunk consists of
     this batch. Otherwise, *decode* makes the chunk from the batches before the next such batch."""
     buffer, at = fetched.buffer, fetched.at
     end = batch_end(buffer, at)
     if end and (batch := _whole(fetched, at, end)) is not None:
-        if check_crcs:
-            batch.verify()
+        batch.verify()  # always: the producer gives the batch a new checksum
         topic, partition = fetched.cursor.partition
         message = Message(
             topic, partition, batch.base_offset, batch.max_timestamp, CREATE_TIME, None, batch, ()

@@ -136,7 +136,7 @@ class ChunkReader:
         meanwhile."""
         before = fetched.copy()
         chunk = form.chunk(fetched)
-        used = chunk.nbytes if chunk.nbytes or chunk.remaining else fetched.size
+        used = chunk.nbytes if (has_messages := chunk.remaining > 0) or chunk.nbytes else fetched.size
         with self._lock:
             if fetched is not self._queue.source:
                 return  # another thread has paused the partition, or continues it at another offset
@@ -144,7 +144,7 @@ class ChunkReader:
             if fetched.cursor.active:
                 epochs = self._positions.leader_epochs
                 epochs.note(fetched.cursor.partition, before.start, chunk.next_offset, fetched.leader_epoch)
-                if chunk.remaining:
+                if has_messages:
                     self._in_hand.note_fetched(fetched, before)
                 self.chunk, self._stopped = chunk, False
                 self._counts.begin(used)
@@ -152,7 +152,7 @@ class ChunkReader:
             fetched.start = chunk.next_offset
             if not fetched.size:
                 fetched.buffer = NO_BYTES  # "at" stays: a fetcher may be copying the buffer this very moment
-            if self.chunk is chunk and not chunk.remaining:
+            if self.chunk is chunk and not has_messages:
                 self._leave_chunk()
 
     def gather(self, chunk: AnyChunk | None, max_records: int) -> list[Message]:
@@ -232,16 +232,17 @@ class ChunkReader:
             fetched.buffer = NO_BYTES
         self._in_hand.finish(None)
 
-    def seek(self, cursor: Cursor, offset: int) -> None:
-        """Continue the partition of *cursor* at *offset*, and drop its fetched batches. The lock must be
-        held."""
+    def seek(self, cursor: Cursor, offset: int) -> Position | None:
+        """Continue *cursor* at *offset*. Return the position so far, if any. The lock must be held."""
         self._restart(cursor, offset)
-        source = self._queue.source
-        if source is not None and source.cursor.partition == cursor.partition:
+        before = self._positions.all().get(cursor.partition)
+        if (source := self._queue.source) is not None and source.cursor.partition == cursor.partition:
             self.stop()
+            before = self.handed(in_hand=True).get(cursor.partition)
             self.chunk = self._queue.source = None
         self._in_hand.leave_out(cursor.partition)
         self._positions.seek(cursor, offset)
+        return before
 
     def pause(self, cursor: Cursor) -> None:
         """Hand out no messages of *cursor* until its partition is resumed, and keep its fetched batches. The
@@ -269,8 +270,7 @@ class ChunkReader:
             self._put_back(dict(self._in_hand.batch))
 
     def stop_if_revoked(self) -> None:
-        """Stop handing out the chunk if the client does not own its partition any more. The lock must be
-        held."""
+        """Stop handing out the chunk if its partition is not owned any more. The lock must be held."""
         if self._queue.source is not None and not self._queue.source.cursor.active:
             self.stop()
 

@@ -64,7 +64,7 @@ class Decoding(NamedTuple):
         if self.shallow:
             return shallow_chunk(fetched, self.check_crcs, self._replace(shallow=False).chunk)
         if self.whole_batches:
-            return batch_chunk(fetched, self.check_crcs, self._replace(whole_batches=False).chunk)
+            return batch_chunk(fetched, self._replace(whole_batches=False).chunk)
         chunk = self._decode(fetched, self.key_decoder, self.value_decoder)
         end = fetched.cursor.end
         if end is None or chunk.next_offset <= end:

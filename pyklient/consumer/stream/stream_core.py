@@ -151,16 +151,22 @@ class StreamCore:
             if self._reader.note_columns(chunk, batch.num_rows):
                 return batch
 
+    def check_not_read_elsewhere(self) -> None:
+        """Raise StreamInUseError while a loop in another thread reads the stream."""
+        with self._lock:
+            self._active_loop.check_not_read_elsewhere()
+
     def redeliver(self) -> None:
         """Go back to the message or batch in hand, as ``KafkaStream.redeliver`` describes it."""
         with self._lock:
             self._active_loop.check_not_read_elsewhere()
             self._reader.redeliver()
 
-    def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Continue *partition* at *offset*. Nothing that was fetched before is handed out any more."""
+    def seek(self, partition: TopicPartition, offset: int) -> Position | None:
+        """Continue *partition* at *offset*. Nothing that was fetched before is handed out any more. Return
+        the position that the partition had; None if it had none."""
         with self._lock:
-            self._reader.seek(self.queue.cursor(partition), offset)
+            return self._reader.seek(self.queue.cursor(partition), offset)
 
     def pause(self, partitions: Sequence[TopicPartition]) -> None:
         """Hand out no messages of *partitions*, and do not fetch them, until they are resumed."""

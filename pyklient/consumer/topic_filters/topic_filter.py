@@ -5,8 +5,6 @@ from functools import lru_cache
 from typing import ClassVar, Final
 
 from pyklient import argument_checks
-from pyklient.consumer.topic_filters.java_patterns import java_pattern
-from pyklient.consumer.topic_filters.pattern_syntax import PatternError
 from pyklient.errors import ConfigurationError
 from pyklient.net.lookups.find_coordinator import OFFSETS_TOPIC
 from pyklient.registry.consumer_nodes import BLACK_LIST, WHITE_LIST
@@ -34,6 +32,10 @@ class TopicFilter(ABC):
     """The name of this kind of filter in the nodes that members register in ZooKeeper."""
 
     def __init__(self, pattern: str) -> None:
+        # Only programs that use a filter need the parser.
+        from pyklient.consumer.topic_filters.java_patterns import java_pattern
+        from pyklient.consumer.topic_filters.pattern_syntax import PatternError
+
         given = argument_checks.text(pattern, f"the pattern of a {type(self).__name__}")
         self.pattern: Final = given.strip(_BLANKS).replace(",", "|").replace(" ", "").strip(_QUOTES)
         """The pattern as it is used, without spaces and quotes, and with ``|`` instead of commas."""

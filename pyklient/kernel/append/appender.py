@@ -30,7 +30,7 @@ from pyklient.protocol.records.layout import INT64_MAX, Headers
 from pyklient.protocol.records.varints import SHORT, encode_signed
 from pyklient.topic_partition import RecordMetadata
 
-__all__ = ["Appender", "Batch", "Delivery", "OnDelivery", "call_back"]
+__all__ = ["Appender", "Batch", "Delivery", "OnDelivery", "call_back", "has_plain_headers"]
 
 
 class Batch(DeliveryState):
@@ -217,7 +217,7 @@ def _encode(delta: int, index: int, key: bytes | None, value: bytes | None, head
     return SHORT[len(body)] + body
 
 
-def _plain(headers: Any) -> bool:
+def has_plain_headers(headers: Any) -> bool:
     """Return True if *headers* can be encoded without calling code of the user, which might call ``send``
     while the lock is held."""
     if headers.__class__ is not list and headers.__class__ is not tuple:
@@ -285,7 +285,7 @@ class Appender(OpenBatches[Batch]):
         known = self._sendable.get(topic)
         if (
             known is None
-            or (headers is not None and not _plain(headers))
+            or (headers is not None and not has_plain_headers(headers))
             or (value.__class__ is not bytes and value is not None)
             or (key.__class__ is not bytes and key is not None)
             or (on_delivery is not None and not callable(on_delivery))

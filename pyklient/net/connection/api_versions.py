@@ -4,79 +4,55 @@ from collections.abc import Mapping
 from typing import Final
 
 from pyklient.errors import UnsupportedVersionError
-from pyklient.protocol.messages import (
-    AddOffsetsToTxnRequest,
-    AddPartitionsToTxnRequest,
-    ApiVersionsRequest,
-    CreatePartitionsRequest,
-    CreateTopicsRequest,
-    DeleteGroupsRequest,
-    DeleteTopicsRequest,
-    DescribeClusterRequest,
-    DescribeConfigsRequest,
-    DescribeGroupsRequest,
-    EndTxnRequest,
-    HeartbeatRequest,
-    InitProducerIdRequest,
-    JoinGroupRequest,
-    LeaveGroupRequest,
-    ListGroupsRequest,
-    ListOffsetsRequest,
-    OffsetCommitRequest,
-    OffsetForLeaderEpochRequest,
-    SaslAuthenticateRequest,
-    SaslHandshakeRequest,
-    SyncGroupRequest,
-    TxnOffsetCommitRequest,
-)
+from pyklient.protocol.messages import ApiVersionsRequest
 from pyklient.protocol.schema import ApiMessage
 
 __all__ = ["AgreedVersions", "needed_release", "request_name"]
 
 _FIRST_RELEASE: Final = {
-    JoinGroupRequest: "0.9",
-    HeartbeatRequest: "0.9",
-    LeaveGroupRequest: "0.9",
-    SyncGroupRequest: "0.9",
-    DescribeGroupsRequest: "0.9",
-    ListGroupsRequest: "0.9",
-    SaslHandshakeRequest: "0.10",
-    CreateTopicsRequest: "0.10.1",
-    DeleteTopicsRequest: "0.10.1",
-    InitProducerIdRequest: "0.11",
-    AddPartitionsToTxnRequest: "0.11",
-    AddOffsetsToTxnRequest: "0.11",
-    EndTxnRequest: "0.11",
-    TxnOffsetCommitRequest: "0.11",
-    OffsetForLeaderEpochRequest: "0.11",
-    DescribeConfigsRequest: "0.11",
-    SaslAuthenticateRequest: "1.0",
-    CreatePartitionsRequest: "1.0",
-    DeleteGroupsRequest: "1.1",
-    DescribeClusterRequest: "2.8",
+    "JoinGroup": "0.9",
+    "Heartbeat": "0.9",
+    "LeaveGroup": "0.9",
+    "SyncGroup": "0.9",
+    "DescribeGroups": "0.9",
+    "ListGroups": "0.9",
+    "SaslHandshake": "0.10",
+    "CreateTopics": "0.10.1",
+    "DeleteTopics": "0.10.1",
+    "InitProducerId": "0.11",
+    "AddPartitionsToTxn": "0.11",
+    "AddOffsetsToTxn": "0.11",
+    "EndTxn": "0.11",
+    "TxnOffsetCommit": "0.11",
+    "OffsetForLeaderEpoch": "0.11",
+    "DescribeConfigs": "0.11",
+    "SaslAuthenticate": "1.0",
+    "CreatePartitions": "1.0",
+    "DeleteGroups": "1.1",
+    "DescribeCluster": "2.8",
 }
 """The requests that Kafka 0.8.2 lacks, each with the first release of Kafka that has it."""
 
 _FIRST_RELEASE_OF_VERSION: Final = {
-    (OffsetCommitRequest, 2): "0.9",
-    (ListOffsetsRequest, 1): "0.10.1",
-    (JoinGroupRequest, 5): "2.3",
+    ("OffsetCommit", 2): "0.9",
+    ("ListOffsets", 1): "0.10.1",
+    ("JoinGroup", 5): "2.3",
 }
 """The versions of requests that this client cannot do without, each with the first release of Kafka that has
 it."""
 
-_WITHOUT: Final[Mapping[type[ApiMessage], str]] = {
-    JoinGroupRequest: "for a group on older brokers, set coordination='zookeeper' and zookeeper='host:port'",
-    ListGroupsRequest: "groups on older brokers are found with zookeeper='host:port/chroot'",
-    CreateTopicsRequest: "create topics on older brokers with Kafka's tool kafka-topics.sh --zookeeper",
-    DeleteTopicsRequest: "delete topics on older brokers with Kafka's tool kafka-topics.sh --zookeeper",
+_WITHOUT: Final = {
+    "JoinGroup": "for a group on older brokers, set coordination='zookeeper' and zookeeper='host:port'",
+    "ListGroups": "groups on older brokers are found with zookeeper='host:port/chroot'",
+    "CreateTopics": "create topics on older brokers with Kafka's tool kafka-topics.sh --zookeeper",
+    "DeleteTopics": "delete topics on older brokers with Kafka's tool kafka-topics.sh --zookeeper",
 }
-"""The advice that ends the error message if a broker lacks a request, by the class of the request."""
+"""The advice that ends the error message if a broker lacks a request, by the name of the request."""
 
 _API_VERSIONS_OF_2_4: Final = 3
 """The newest version of ApiVersions in Kafka 2.4, the first release with flexible versions (KIP-482)."""
 
-_NEW_IN_2_4: Final[Mapping[type[ApiMessage], int]] = {LeaveGroupRequest: 3}
+_NEW_IN_2_4: Final = {"LeaveGroup": 3}
 """The requests that got two new versions in Kafka 2.4, of which only the second is flexible (KIP-482). Each
 has the number of the first of the two versions."""
 
@@ -92,9 +68,10 @@ def needed_release(request_class: type[ApiMessage], version: int | None = None) 
     If *version* is given, the clause names the first release that has this version of the request. The clause
     is empty if every supported release has the request, or the version.
     """
-    release = _FIRST_RELEASE.get(request_class)
+    name = request_name(request_class)
+    release = _FIRST_RELEASE.get(name)
     if version is not None:
-        release = _FIRST_RELEASE_OF_VERSION.get((request_class, version), release)
+        release = _FIRST_RELEASE_OF_VERSION.get((name, version), release)
     return "" if release is None else f", which needs Kafka {release} or later"
 
 
@@ -119,7 +96,9 @@ class AgreedVersions:
         """True once the broker has named the versions that it supports."""
         return bool(self._theirs)
 
-    def of(self, request_class: type[ApiMessage], max_version: int | None, min_version: int = 0) -> int:
+    def of(
+        self, request_class: type[ApiMessage], max_version: int | None = None, min_version: int = 0
+    ) -> int:
         """Return the newest version of a request, from *min_version* to *max_version*, that the broker and
         this client support. Raises UnsupportedVersionError if there is no such version."""
         agreed = self._agreed.get((request_class, max_version))
@@ -140,14 +119,14 @@ class AgreedVersions:
             if max_version is not None:
                 version = min(version, max_version)
             oldest = max(theirs[0], ours[0])
-            newer = _NEW_IN_2_4.get(request_class, request_class.flexible)
+            newer = _NEW_IN_2_4.get(request_name(request_class), request_class.flexible)
             if self._is_older and newer is not None and oldest < newer:
                 version = min(version, newer - 1)
             if version >= oldest:
                 return version
         name = request_name(request_class)
         if theirs is None and (since := needed_release(request_class)):
-            instead = f"; {_WITHOUT[request_class]}" if request_class in _WITHOUT else ""
+            instead = f"; {_WITHOUT[name]}" if name in _WITHOUT else ""
             raise UnsupportedVersionError(f"{self._peer} supports no version of {name}{since}{instead}")
         supported = "no version" if theirs is None else f"versions {theirs[0]} to {theirs[1]}"
         limit = "" if max_version is None else f", and uses at most {max_version} here"

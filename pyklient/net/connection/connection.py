@@ -73,6 +73,9 @@ class Connection:
         self.use_client_id = self._in_flight.use_client_id
         """A function that changes the client id that is sent with each request."""
         self._versions = AgreedVersions(endpoint, {})
+        self.version_of = self._versions.of
+        """A function that returns the newest version of a request that the broker and this client support, as
+        ``AgreedVersions.of`` describes it."""
         self._expires_at = float("inf")
         self._sending = new_sending_lock()
         self._responses = ResponseReader(endpoint, transport, self._in_flight, self._sending, max_response)
@@ -97,10 +100,10 @@ class Connection:
 
     @property
     def expired(self) -> bool:
-        """True if a new connection should replace this one: its session ends soon, it was idle for too long,
-        or the broker has closed it."""
+        """True if a new connection should replace this one: it has ended, its session ends soon, it was idle
+        for too long, or the broker has closed it."""
         now = time.monotonic()
-        if now >= self._expires_at:
+        if self._in_flight.failure is not None or now >= self._expires_at:
             return True
         if self._in_flight.is_idle(now):
             return True
@@ -119,16 +122,10 @@ class Connection:
         *hint* is added to the error if the broker closes the connection before the next response.
         """
         self._versions = AgreedVersions(self.endpoint, versions)
+        self.version_of = self._versions.of
         if lifetime is not None:
             self._expires_at = time.monotonic() + lifetime
         self._in_flight.complete_setup(hint)
-
-    def version_of(
-        self, request_class: type[ApiMessage], max_version: int | None = None, min_version: int = 0
-    ) -> int:
-        """Return the newest version of a request, from *min_version* to *max_version*, that the broker and
-        this client support. Raises UnsupportedVersionError if there is no such version."""
-        return self._versions.of(request_class, max_version, min_version)
 
     def send(
         self, request: ApiMessage, *, max_version: int | None = None, timeout: float | None = None
@@ -192,11 +189,10 @@ class Connection:
         """
         version = self.version_of(type(request), max_version)
         seconds = self._request_timeout if timeout is None else timeout
-        name = request_name(type(request))
         deadline = self._writer.deadline(type(request), seconds)
         self._in_flight.raise_failure()
         if not self._responses.turn.acquire(timeout=min(seconds, _LONGEST_LOCK_WAIT)):
-            raise self._in_flight.timed_out(name, seconds)
+            raise self._in_flight.timed_out(type(request), seconds)
         try:
             if self._responses.thread is None:
                 return self._exchange(request, version, deadline)
@@ -209,8 +205,8 @@ class Connection:
         except TimeoutError as error:
             if isinstance(error, KafkaError):
                 raise
-            self._in_flight.fail(self._in_flight.timed_out(name, seconds))
-            raise self._in_flight.timed_out(name, seconds) from None
+            self._in_flight.fail(self._in_flight.timed_out(type(request), seconds))
+            raise self._in_flight.timed_out(type(request), seconds) from None
 
     def exchange(self, request: ApiMessage, version: int, time_left: TimeLeft) -> Any:
         """Send *request* during the setup of the connection, before the broker has named its versions. Return
@@ -275,7 +271,7 @@ class Connection:
             )
             self._responses.dispose()
             raise
-        if self._versions.known:
+        if self._in_flight.hint and self._versions.known:
             self._in_flight.hint = ""
         return response
 

@@ -20,6 +20,7 @@ from pyklient.errors import (
 )
 from pyklient.metrics.traffic import Traffic
 from pyklient.net.connection.connection import Connection
+from pyklient.net.connection.old_brokers import OldBrokers, Versions
 from pyklient.net.connection.sasl import authentication, no_sasl
 from pyklient.net.connection.tls import TlsTransport
 from pyklient.net.connection.transport import (
@@ -30,7 +31,6 @@ from pyklient.net.connection.transport import (
     Transport,
     connect,
 )
-from pyklient.net.connection.version_probe import OldBrokers, Versions, probe_versions
 from pyklient.protocol.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -164,6 +164,9 @@ class _Setup:
         KafkaTimeoutError if it does not answer. If SASL is used, no versions are probed, because brokers
         before Kafka 0.10 do not support this client's SASL mechanisms.
         """
+        # and the messages of all kinds of requests that these brokers support
+        from pyklient.net.connection.version_probe import probe_versions
+
         try:
             if not self._uses_sasl:
                 left = self._deadline.remaining()

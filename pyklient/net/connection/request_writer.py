@@ -35,7 +35,7 @@ class RequestWriter:
     def write(self, request: ApiMessage, version: int, answered: Answered | None, timeout: float) -> None:
         """Send *request* after all earlier requests. If *answered* is None, no response is expected."""
         if not self._sending.acquire(timeout=min(timeout, TIMEOUT_MAX)):
-            raise self._in_flight.timed_out(request_name(type(request)), timeout)
+            raise self._in_flight.timed_out(type(request), timeout)
         try:
             parts = self._in_flight.add(request, version, timeout, answered)
         except BaseException:
@@ -71,8 +71,8 @@ class RequestWriter:
     def deadline(self, request_class: type[ApiMessage], seconds: float) -> Deadline:
         """Return a deadline for a request that may take *seconds*. If the connection ends earlier, the
         deadline raises the error that has ended the connection."""
-        name = request_name(request_class)
-        return Deadline(seconds, partial(self._in_flight.timed_out, name, seconds), self._in_flight.ended)
+        in_flight = self._in_flight
+        return Deadline(seconds, partial(in_flight.timed_out, request_class, seconds), in_flight.ended)
 
     def _finish(self, left: Sequence[Buffer], request_class: type[ApiMessage], seconds: float) -> None:
         """Send the bytes *left*, which are the remainder of a request, and release the sending lock."""

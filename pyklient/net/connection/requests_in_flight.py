@@ -53,11 +53,6 @@ class _Waiting(NamedTuple):
     deadline: float
     timeout: float
 
-    @property
-    def name(self) -> str:
-        """The name of the request, such as ``Produce``."""
-        return request_name(self.request_class)
-
 
 class RequestsInFlight:
     """Encodes requests, decodes responses, and finds the function that waits for each response. Safe to use
@@ -200,7 +195,7 @@ class RequestsInFlight:
         if first is None:
             return TICK
         if first.deadline <= now:
-            raise self.timed_out(first.name, first.timeout)
+            raise self.timed_out(first.request_class, first.timeout)
         return min(TICK, first.deadline - now)
 
     def fail(self, error: KafkaError) -> None:
@@ -219,9 +214,10 @@ class RequestsInFlight:
         now = time.monotonic()
         for each in waiting.values():
             if each.deadline <= now:
-                each.answered(None, self.timed_out(each.name, each.timeout))
+                each.answered(None, self.timed_out(each.request_class, each.timeout))
             elif isinstance(failure, KafkaTimeoutError):
-                lost = f"{each.name} to {self._endpoint} failed with its connection: {failure}"
+                name = request_name(each.request_class)
+                lost = f"{name} to {self._endpoint} failed with its connection: {failure}"
                 each.answered(None, BrokerConnectionError(lost))
             else:
                 each.answered(None, for_another(failure))
@@ -236,8 +232,9 @@ class RequestsInFlight:
         if self.failure is not None:
             raise for_another(self.failure)
 
-    def timed_out(self, name: str, seconds: float) -> KafkaTimeoutError:
-        """Return the error for the request *name*, to which no response came within *seconds*."""
+    def timed_out(self, request_class: type[ApiMessage], seconds: float) -> KafkaTimeoutError:
+        """Return the error for a request of *request_class*, to which no response came within *seconds*."""
+        name = request_name(request_class)
         return KafkaTimeoutError(
             f"{self._endpoint} did not answer {name} within {seconds:.3g} s; it may be overloaded or "
             "unreachable"

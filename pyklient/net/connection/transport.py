@@ -10,6 +10,7 @@ error when no time is left.
 
 import contextlib
 import errno
+import math
 import os
 import select
 import socket
@@ -101,15 +102,15 @@ class Deadline:
     def remaining(self) -> float:
         """Return the seconds until the deadline. Raises an error if the time is over or the call was
         cancelled."""
+        return self(math.inf)
+
+    def __call__(self, longest: float = TICK) -> float:
         if (error := self._cancelled()) is not None:
             raise error
         left = self._at - time.monotonic()
         if left <= 0:
             raise self._expired()
-        return left
-
-    def __call__(self) -> float:
-        return min(self.remaining(), TICK)
+        return min(left, longest)
 
 
 class Transport(Protocol):
@@ -158,13 +159,16 @@ class TcpTransport:
         self._peer = peer
         self._gather = gather
         self._receive_flags = receive_flags
-        self._waits: dict[int, float] = {}
+        self._longest_send = self._longest_receive = math.inf
+        """The time-outs of the socket in seconds."""
         sock.setblocking(True)
 
     def send(self, parts: Sequence[Buffer], time_left: TimeLeft) -> None:
         waiting: Sequence[Buffer] = parts if self._gather else [b"".join(parts)]
         while waiting:
-            self._wait_at_most(socket.SO_SNDTIMEO, time_left())
+            if (seconds := time_left()) != self._longest_send:
+                self._set_timeout(socket.SO_SNDTIMEO, seconds)
+                self._longest_send = seconds
             try:
                 if self._gather:
                     sent = self._socket.sendmsg(waiting[:_IOV_MAX])
@@ -192,7 +196,9 @@ class TcpTransport:
         whole = memory(size)
         have = 0
         while have < size:
-            self._wait_at_most(socket.SO_RCVTIMEO, time_left())
+            if (seconds := time_left()) != self._longest_receive:
+                self._set_timeout(socket.SO_RCVTIMEO, seconds)
+                self._longest_receive = seconds
             try:
                 count = self._socket.recv_into(whole[have:], 0, self._receive_flags)
             except BlockingIOError:
@@ -207,7 +213,9 @@ class TcpTransport:
 
     def receive_some(self, limit: int, time_left: TimeLeft) -> bytes:
         while True:
-            self._wait_at_most(socket.SO_RCVTIMEO, time_left())
+            if (seconds := time_left()) != self._longest_receive:
+                self._set_timeout(socket.SO_RCVTIMEO, seconds)
+                self._longest_receive = seconds
             try:
                 data = self._socket.recv(limit)
             except BlockingIOError:
@@ -230,9 +238,7 @@ class TcpTransport:
     def close(self) -> None:
         self._socket.close()
 
-    def _wait_at_most(self, option: int, seconds: float) -> None:
-        if self._waits.get(option) == seconds:
-            return
+    def _set_timeout(self, option: int, seconds: float) -> None:
         micros = max(int(seconds * 1e6), 1000)  # 0 would mean: for ever
         try:
             self._socket.setsockopt(
@@ -240,7 +246,6 @@ class TcpTransport:
             )
         except OSError as error:
             raise self._broken(error) from error
-        self._waits[option] = seconds
 
     def _broken(self, error: OSError) -> BrokerConnectionError:
         return BrokerConnectionError(f"the connection to {self._peer} failed: {error.strerror or error}")

@@ -9,8 +9,8 @@ A batch is sealed here, in a method of ``BatchSealer`` for each reason:
 - ``linger_ms`` has passed since the batch was begun, and the sender sends the batch.
 - The batch has failed.
 
-Only if the partitions of a topic change, the kernel seals the batches of partitions that no longer exist
-(``pyklient.kernel.append.open_batches``).
+There is one exception: if the partitions of a topic change, the kernel seals the batches of partitions that
+no longer exist (``pyklient.kernel.append.open_batches``).
 """
 
 from collections import deque

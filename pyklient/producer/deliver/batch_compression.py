@@ -4,7 +4,7 @@ import time
 
 from pyklient.kernel import Batch
 from pyklient.producer.accumulate.accumulator import RecordAccumulator
-from pyklient.producer.accumulate.encoded_batch import EncodedBatch
+from pyklient.producer.accumulate.forwarded_batch import ForwardedBatch
 from pyklient.producer.deliver.sealed_batch import SealedBatch
 from pyklient.protocol.records import Compression, compress
 from pyklient.protocol.records.layout import BATCH_SIZE, Buffer
@@ -32,7 +32,7 @@ class BatchCompressor:
             return None
         capacity, size, now = batch.capacity, batch.size, time.monotonic()
         sealed = compress_batch(batch, self._codec)
-        if self._codec and not isinstance(batch, EncodedBatch):
+        if self._codec and not isinstance(batch, ForwardedBatch):
             self._accumulator.shrunk(batch, capacity - len(sealed.payload))
         self._counts.seal(batch.count, size + BATCH_SIZE, sealed.size, now - batch.created, now)
         return sealed
@@ -41,7 +41,7 @@ class BatchCompressor:
 def compress_batch(batch: Batch, codec: Compression) -> SealedBatch:
     """Return *batch*, which is sealed, as it is sent: its records are compressed with *codec*, unless they
     were encoded by another producer."""
-    if isinstance(batch, EncodedBatch):
+    if isinstance(batch, ForwardedBatch):
         return SealedBatch(batch, 0, batch.count, batch.encoded_records(), batch.codec, batch.timestamps)
     payload: Buffer = batch.payload()
     if codec:

@@ -186,7 +186,9 @@ class BrokerQueue(Timed):
         failure = (
             error
             if isinstance(error, KafkaError)
-            else KafkaError(f"sending to broker {self.node_id} failed unexpectedly: {error!r}")
+            else KafkaError(
+                f"sending to broker {self.node_id} failed unexpectedly; please report this: {error!r}"
+            )
         )
         self._broken = (request.connection_number, failure)
         self._thread.post(partial(self._not_sent, request, failure))

@@ -263,9 +263,10 @@ class PartitionQueue(Timed):
         outcomes = self._outcomes
         stop = len(outcomes)
         for batches in (self._in_flight, self._to_retry):  # both are in order
-            first = next((batch for batch in batches if not batch.expired), None)
-            if first is not None:
-                stop = bisect_left(outcomes, first.order, 0, stop, key=_outcome_order)
+            for batch in batches:
+                if not batch.expired:
+                    stop = bisect_left(outcomes, batch.order, 0, stop, key=_outcome_order)
+                    break
         drained, self._outcomes = outcomes[:stop], outcomes[stop:]
         return [(batch, outcome) for _, batch, outcome in drained]
 

@@ -159,7 +159,9 @@ class ProducerIdentity(Timed):
             failure = (
                 error
                 if isinstance(error, KafkaError)
-                else KafkaError(f"the request for a producer id failed unexpectedly: {error!r}")
+                else KafkaError(
+                    f"the request for a producer id failed unexpectedly; please report this: {error!r}"
+                )
             )
         self._thread.post(partial(self._answered, identity, failure))
 

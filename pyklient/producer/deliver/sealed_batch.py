@@ -39,6 +39,7 @@ class SealedBatch:
         "in_doubt",
         "number",
         "payload",
+        "size",
         "timestamps",
     )
 
@@ -55,6 +56,8 @@ class SealedBatch:
         self.first = first
         self.count = count
         self.payload = payload
+        self.size = len(payload) + BATCH_SIZE
+        """The size of the batch in bytes, as it is sent to the broker."""
         self.codec = codec
         self.timestamps = timestamps
         self.number = 0
@@ -82,11 +85,6 @@ class SealedBatch:
         """The index that follows the last record of this sealed batch. Indexes count the records of
         ``batch``."""
         return self.first + self.count
-
-    @property
-    def size(self) -> int:
-        """The size of the batch in bytes, as it is sent to the broker."""
-        return len(self.payload) + BATCH_SIZE
 
     @property
     def idempotent(self) -> bool:

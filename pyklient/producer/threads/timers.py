@@ -18,8 +18,8 @@ class Timed(ABC):
     timer: float = NEVER
     """The time when the timer fires."""
     alarm: float = NEVER
-    """The time of this object's entry in the heap of ``Timers``; never later than ``timer``. To postpone a
-    timer is fast, because only ``timer`` changes: the entry moves when its time has come."""
+    """The time of this object's entry in the heap of ``Timers``; never later than ``timer``. Postponing a
+    timer is fast, because only ``timer`` changes: the entry moves when its own time has come."""
 
     @abstractmethod
     def on_timer(self) -> None:

@@ -1,88 +1,98 @@
-"""The tables of all requests and responses, by API key, and their names."""
+"""The messages of the protocol: requests, responses and what they contain.
 
-from pyklient.protocol.messages.configs import DescribeConfigsRequest, DescribeConfigsResponse
-from pyklient.protocol.messages.fetch import FetchRequest, FetchResponse
-from pyklient.protocol.messages.groups import (
-    DeleteGroupsRequest,
-    DeleteGroupsResponse,
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
-    ListGroupsRequest,
-    ListGroupsResponse,
-)
-from pyklient.protocol.messages.handshake import (
-    ApiVersionsRequest,
-    ApiVersionsResponse,
-    RequestHeader,
-    ResponseHeader,
-    SaslAuthenticateRequest,
-    SaslAuthenticateResponse,
-    SaslHandshakeRequest,
-    SaslHandshakeResponse,
-)
-from pyklient.protocol.messages.membership import (
-    ConsumerProtocolAssignment,
-    ConsumerProtocolSubscription,
-    HeartbeatRequest,
-    HeartbeatResponse,
-    JoinGroupRequest,
-    JoinGroupResponse,
-    LeaveGroupRequest,
-    LeaveGroupResponse,
-    SyncGroupRequest,
-    SyncGroupResponse,
-)
-from pyklient.protocol.messages.metadata import (
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-    MetadataRequest,
-    MetadataResponse,
-)
-from pyklient.protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-    OffsetFetchRequest,
-    OffsetFetchResponse,
-)
-from pyklient.protocol.messages.offset_lookup import (
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderEpochResponse,
-)
-from pyklient.protocol.messages.produce import (
-    InitProducerIdRequest,
-    InitProducerIdResponse,
-    ProduceRequest,
-    ProduceResponse,
-)
-from pyklient.protocol.messages.topics import (
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-)
-from pyklient.protocol.messages.transactions import (
-    AddOffsetsToTxnRequest,
-    AddOffsetsToTxnResponse,
-    AddPartitionsToTxnRequest,
-    AddPartitionsToTxnResponse,
-    EndTxnRequest,
-    EndTxnResponse,
-    TxnOffsetCommitRequest,
-    TxnOffsetCommitResponse,
-)
+The module of a message is imported when the message is first used. So a program that only sends imports no
+messages of groups.
+"""
+
+import sys
+from typing import TYPE_CHECKING, Final
+
+from pyklient.lazy_imports import on_first_use
 from pyklient.protocol.schema import ApiMessage
+
+if TYPE_CHECKING:
+    from pyklient.protocol.messages.by_api_key import REQUESTS, RESPONSES
+    from pyklient.protocol.messages.configs import DescribeConfigsRequest, DescribeConfigsResponse
+    from pyklient.protocol.messages.fetch import FetchRequest, FetchResponse
+    from pyklient.protocol.messages.groups import (
+        DeleteGroupsRequest,
+        DeleteGroupsResponse,
+        DescribeGroupsRequest,
+        DescribeGroupsResponse,
+        ListGroupsRequest,
+        ListGroupsResponse,
+    )
+    from pyklient.protocol.messages.handshake import (
+        ApiVersionsRequest,
+        ApiVersionsResponse,
+        RequestHeader,
+        ResponseHeader,
+        SaslAuthenticateRequest,
+        SaslAuthenticateResponse,
+        SaslHandshakeRequest,
+        SaslHandshakeResponse,
+    )
+    from pyklient.protocol.messages.membership import (
+        ConsumerProtocolAssignment,
+        ConsumerProtocolSubscription,
+        HeartbeatRequest,
+        HeartbeatResponse,
+        JoinGroupRequest,
+        JoinGroupResponse,
+        LeaveGroupRequest,
+        LeaveGroupResponse,
+        SyncGroupRequest,
+        SyncGroupResponse,
+    )
+    from pyklient.protocol.messages.metadata import (
+        DescribeClusterRequest,
+        DescribeClusterResponse,
+        FindCoordinatorRequest,
+        FindCoordinatorResponse,
+        MetadataRequest,
+        MetadataResponse,
+    )
+    from pyklient.protocol.messages.offset_commit import (
+        OffsetCommitRequest,
+        OffsetCommitResponse,
+        OffsetFetchRequest,
+        OffsetFetchResponse,
+    )
+    from pyklient.protocol.messages.offset_lookup import (
+        ListOffsetsRequest,
+        ListOffsetsResponse,
+        OffsetForLeaderEpochRequest,
+        OffsetForLeaderEpochResponse,
+    )
+    from pyklient.protocol.messages.produce import (
+        InitProducerIdRequest,
+        InitProducerIdResponse,
+        ProduceRequest,
+        ProduceResponse,
+    )
+    from pyklient.protocol.messages.topics import (
+        CreatePartitionsRequest,
+        CreatePartitionsResponse,
+        CreateTopicsRequest,
+        CreateTopicsResponse,
+        DeleteTopicsRequest,
+        DeleteTopicsResponse,
+    )
+    from pyklient.protocol.messages.transactions import (
+        AddOffsetsToTxnRequest,
+        AddOffsetsToTxnResponse,
+        AddPartitionsToTxnRequest,
+        AddPartitionsToTxnResponse,
+        EndTxnRequest,
+        EndTxnResponse,
+        TxnOffsetCommitRequest,
+        TxnOffsetCommitResponse,
+    )
 
 __all__ = [
     "REQUESTS",
     "RESPONSES",
-    "request_class",
-    "response_class",
+    "RESPONSE_TO",
     "RequestHeader",
     "ResponseHeader",
     "ApiVersionsRequest",
@@ -145,82 +155,52 @@ __all__ = [
     "TxnOffsetCommitResponse",
 ]
 
-REQUESTS: dict[int, type[ApiMessage]] = {
-    cls.api_key: cls
-    for cls in (
-        ApiVersionsRequest,
-        SaslHandshakeRequest,
-        SaslAuthenticateRequest,
-        MetadataRequest,
-        DescribeClusterRequest,
-        FindCoordinatorRequest,
-        ProduceRequest,
-        InitProducerIdRequest,
-        FetchRequest,
-        ListOffsetsRequest,
-        OffsetForLeaderEpochRequest,
-        JoinGroupRequest,
-        SyncGroupRequest,
-        HeartbeatRequest,
-        LeaveGroupRequest,
-        DescribeGroupsRequest,
-        ListGroupsRequest,
-        DeleteGroupsRequest,
-        OffsetCommitRequest,
-        OffsetFetchRequest,
-        CreateTopicsRequest,
-        DeleteTopicsRequest,
-        CreatePartitionsRequest,
-        DescribeConfigsRequest,
-        AddPartitionsToTxnRequest,
-        AddOffsetsToTxnRequest,
-        EndTxnRequest,
-        TxnOffsetCommitRequest,
-    )
+_APIS: Final = {
+    "configs": "DescribeConfigs",
+    "fetch": "Fetch",
+    "groups": "DeleteGroups DescribeGroups ListGroups",
+    "handshake": "ApiVersions SaslAuthenticate SaslHandshake",
+    "membership": "Heartbeat JoinGroup LeaveGroup SyncGroup",
+    "metadata": "DescribeCluster FindCoordinator Metadata",
+    "offset_commit": "OffsetCommit OffsetFetch",
+    "offset_lookup": "ListOffsets OffsetForLeaderEpoch",
+    "produce": "InitProducerId Produce",
+    "topics": "CreatePartitions CreateTopics DeleteTopics",
+    "transactions": "AddOffsetsToTxn AddPartitionsToTxn EndTxn TxnOffsetCommit",
 }
-"""The class of each request, by API key."""
+"""The requests in each module, which also has their responses."""
 
-RESPONSES: dict[int, type[ApiMessage]] = {
-    cls.api_key: cls
-    for cls in (
-        ApiVersionsResponse,
-        SaslHandshakeResponse,
-        SaslAuthenticateResponse,
-        MetadataResponse,
-        DescribeClusterResponse,
-        FindCoordinatorResponse,
-        ProduceResponse,
-        InitProducerIdResponse,
-        FetchResponse,
-        ListOffsetsResponse,
-        OffsetForLeaderEpochResponse,
-        JoinGroupResponse,
-        SyncGroupResponse,
-        HeartbeatResponse,
-        LeaveGroupResponse,
-        DescribeGroupsResponse,
-        ListGroupsResponse,
-        DeleteGroupsResponse,
-        OffsetCommitResponse,
-        OffsetFetchResponse,
-        CreateTopicsResponse,
-        DeleteTopicsResponse,
-        CreatePartitionsResponse,
-        DescribeConfigsResponse,
-        AddPartitionsToTxnResponse,
-        AddOffsetsToTxnResponse,
-        EndTxnResponse,
-        TxnOffsetCommitResponse,
-    )
+_OTHERS: Final = {
+    "by_api_key": "REQUESTS RESPONSES",
+    "handshake": "RequestHeader ResponseHeader",
+    "membership": "ConsumerProtocolAssignment ConsumerProtocolSubscription",
 }
-"""The class of each response, by API key."""
+_HOME_OF: Final = {
+    name: f"pyklient.protocol.messages.{module}"
+    for module, names in (
+        *(
+            (module, f"{api}{kind}")
+            for module, apis in _APIS.items()
+            for api in apis.split()
+            for kind in ("Request", "Response")
+        ),
+        *_OTHERS.items(),
+    )
+    for name in names.split()
+}
 
 
-def request_class(key: int) -> type[ApiMessage] | None:
-    """Return the class of the request with API key *key*; None if the key is unknown."""
-    return REQUESTS.get(key)
+if not TYPE_CHECKING:  # to a type checker, a name that is not above is a mistake
+    __getattr__ = on_first_use(globals(), _HOME_OF)
 
 
-def response_class(key: int) -> type[ApiMessage] | None:
-    """Return the class of the response with API key *key*; None if the key is unknown."""
-    return RESPONSES.get(key)
+class _ByRequest(dict[type[ApiMessage], type[ApiMessage]]):
+    def __missing__(self, request: type[ApiMessage]) -> type[ApiMessage]:
+        name = request.__name__.removesuffix("Request") + "Response"
+        response: type[ApiMessage] = getattr(sys.modules[request.__module__], name)
+        self[request] = response
+        return response
+
+
+RESPONSE_TO: Final = _ByRequest()
+"""The class of the response to each class of requests. Both are in the same module."""

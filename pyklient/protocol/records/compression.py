@@ -6,16 +6,14 @@ works on whole buffers and releases the GIL.
 Decompression always has a size limit. A declared size is compared with the limit before memory is allocated,
 and data of codecs that declare no size is read in parts. So a few hundred malicious bytes cannot become
 gigabytes: they raise a :class:`~pyklient.errors.MessageTooLargeError`.
+
+The library of a codec is imported when the codec is first used.
 """
 
 import zlib
 from collections.abc import Callable
 from enum import IntEnum
 from typing import Final, NamedTuple
-
-import lz4.frame
-import snappy
-import zstandard
 
 from pyklient.errors import CorruptRecordError, MessageTooLargeError, UnsupportedCodecError
 from pyklient.protocol.records.layout import Buffer
@@ -160,19 +158,23 @@ def _gunzip_member(data: memoryview, step: int, limit: int) -> tuple[bytes, int]
             fed += len(remainder)
         return part, b"" if stream.eof else stream.unconsumed_tail  # at the end the tail is unused data, too
 
-    result = _in_parts("gzip", more, data[:fed], limit)
+    result = _in_parts("gzip", more, data[:fed], limit, zlib.error)
     if not stream.eof:
         raise _corrupt("gzip", "the compressed data is cut off")
     return result, fed - len(stream.unused_data)
 
 
 def _in_parts(
-    codec: str, more: Callable[[Buffer], tuple[bytes, Buffer]], remainder: Buffer, limit: int
+    codec: str,
+    more: Callable[[Buffer], tuple[bytes, Buffer]],
+    remainder: Buffer,
+    limit: int,
+    failure: type[Exception] = RuntimeError,
 ) -> bytes:
     """Call *more* until it returns nothing, and join the parts that it returns.
 
     *more* is called with the remaining input. It returns the next part of the output, and the input that then
-    remains.
+    remains. It raises *failure* for data that is not valid for the codec.
     """
     parts: list[bytes] = []
     try:
@@ -184,7 +186,7 @@ def _in_parts(
             if limit < 0:
                 raise _too_large()
             parts.append(part)
-    except (zlib.error, RuntimeError, EOFError, zstandard.ZstdError) as error:
+    except (failure, RuntimeError, EOFError) as error:
         raise _corrupt(codec, error) from None
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
@@ -200,6 +202,8 @@ earlier bytes makes at most 64 bytes."""
 
 
 def _snappy(data: Buffer, magic: int) -> bytes:
+    import snappy
+
     view = memoryview(data)
     parts = [_XERIAL_HEADER]
     for start in range(0, len(view), _XERIAL_BLOCK):
@@ -235,6 +239,8 @@ def _unsnappy(data: Buffer, magic: int, limit: int) -> bytes:
 
 
 def _unsnappy_block(block: memoryview, limit: int) -> bytes:
+    import snappy
+
     declared = shift = 0
     for byte in block[:5]:
         declared |= (byte & 0x7F) << shift
@@ -258,6 +264,8 @@ def _unsnappy_block(block: memoryview, limit: int) -> bytes:
 
 
 def _lz4(data: Buffer, magic: int) -> bytes:
+    import lz4.frame
+
     # The frame that the Java client writes: blocks of 64 KiB on their own, no checksums. Its reader
     # refuses linked blocks.
     frame = lz4.frame.compress(
@@ -267,6 +275,8 @@ def _lz4(data: Buffer, magic: int) -> bytes:
 
 
 def _unlz4(data: Buffer, magic: int, limit: int) -> bytes:
+    import lz4.frame
+
     stream = lz4.frame.LZ4FrameDecompressor()
 
     def more(remainder: Buffer) -> tuple[bytes, Buffer]:
@@ -287,10 +297,14 @@ request."""
 
 
 def _zstd(data: Buffer, magic: int) -> bytes:
+    import zstandard
+
     return zstandard.ZstdCompressor().compress(data)
 
 
 def _unzstd(data: Buffer, magic: int, limit: int) -> bytes:
+    import zstandard
+
     try:
         declared = zstandard.frame_content_size(data)
     except zstandard.ZstdError as error:
@@ -299,7 +313,9 @@ def _unzstd(data: Buffer, magic: int, limit: int) -> bytes:
         raise _too_large()
     stream = zstandard.ZstdDecompressor(max_window_size=_ZSTD_MAX_WINDOW)
     reader = stream.stream_reader(data, read_across_frames=True)
-    return _in_parts("zstd", lambda remainder: (reader.read(_PART), remainder), b"", limit)
+    return _in_parts(
+        "zstd", lambda remainder: (reader.read(_PART), remainder), b"", limit, zstandard.ZstdError
+    )
 
 
 class _Codec(NamedTuple):

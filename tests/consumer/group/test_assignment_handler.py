@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from pyklient.config import ConsumerConfig
+from pyklient.consumer.commit.offset_committer import OffsetCommitter
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
 from pyklient.consumer.group.rebalance_listener import ConsumerRebalanceListener
 from pyklient.consumer.group.stream_choice import StreamChoice
 from pyklient.consumer.group.subscription import Subscription
-from pyklient.consumer.offsets.offset_committer import OffsetCommitter
 from pyklient.consumer.owned_partitions import MemberIdentity, Ownership
 from pyklient.consumer.start_points import StartPoints
 from pyklient.errors import KafkaError

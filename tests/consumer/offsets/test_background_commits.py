@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from pyklient.consumer.commit.background_commits import BackgroundCommits, CommitCallback
+from pyklient.consumer.commit.uncommitted_positions import ToCommit
 from pyklient.consumer.group.rebalance_listener import ConsumerRebalanceListener
-from pyklient.consumer.offsets.background_commits import BackgroundCommits, CommitCallback
-from pyklient.consumer.offsets.uncommitted_positions import ToCommit
 from pyklient.errors import ClosedError, CommitError, ConfigurationError, KafkaError, KafkaTimeoutError
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 from tests.consumer.feed import Feed, wait_for
@@ -130,7 +130,7 @@ def test_commits_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     def commit(_wanted: Mapping[TopicPartition, ToCommit], _deadline: float) -> None:
         go_on.wait(10)
 
-    monkeypatch.setattr("pyklient.consumer.offsets.background_commits._MOST_WAITING", 3)
+    monkeypatch.setattr("pyklient.consumer.commit.background_commits._MOST_WAITING", 3)
     commits = BackgroundCommits(commit, threading.Lock())
     for _ in range(3):
         commits.put(nothing, 5.0, None)

@@ -4,7 +4,11 @@ import pytest
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.group_coordinator_client import GroupCoordinatorClient
-from pyklient.consumer.offsets.kafka_offset_storage import CommitRetries, commit_offsets, fetch_offsets
+from pyklient.consumer.offset_storages.kafka_offset_storage import (
+    CommitRetries,
+    commit_offsets,
+    fetch_offsets,
+)
 from pyklient.consumer.owned_partitions import NOBODY, MemberIdentity
 from pyklient.errors import BrokerConnectionError, BrokerError, ProtocolError, UnsupportedVersionError
 from pyklient.net.dialogue import Ask, Pause

@@ -1,11 +1,9 @@
 """Positions that a program saves in an offset store: each message is in the results once, whatever the
 program and other members do."""
 
-import sqlite3
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -15,71 +13,19 @@ from pyklient import (
     ConfigurationError,
     ConsumerConnector,
     ConsumerTimeout,
-    KafkaStream,
     Message,
     OffsetStore,
     OffsetStoreFencedError,
+    StreamInUseError,
     TopicPartition,
 )
 from pyklient.consumer.fetch.consumed_positions import Positions
 from pyklient.consumer.fetch.fetch_position import Cursor
 from pyklient.consumer.owned_partitions import OwnedPartition
-from pyklient.offset_stores import SQLiteOffsetStore
-from tests.consumer.feed import Feed, wait_for
+from pyklient.offset_stores import StoredPosition
+from tests.consumer.feed import Feed
+from tests.consumer.offsets.results import NUMBERS, Results, connect, read_some
 from tests.run.seed import dice
-
-NUMBERS = [str(number) for number in range(10)]
-
-
-class Results:
-    """A database with a table of results, which may contain a message more than once."""
-
-    def __init__(self, path: Path) -> None:
-        self.store = SQLiteOffsetStore(path)
-        self.database = sqlite3.connect(path)
-        self.database.execute("PRAGMA synchronous = OFF")
-        self.database.execute("CREATE TABLE results (partition, value)")
-
-    def save(self, stream: KafkaStream, messages: Iterable[Message], *, commit: bool = True) -> None:
-        """Store *messages* and the positions of *stream* in one transaction. Roll it back instead if *commit*
-        is false."""
-        try:
-            rows = [(each.partition, each.value.decode()) for each in messages]
-            self.database.executemany("INSERT INTO results VALUES (?, ?)", rows)
-            stream.save_offsets(self.database)
-        except BaseException:
-            self.database.rollback()
-            raise
-        if commit:
-            self.database.commit()
-        else:
-            self.database.rollback()
-
-    def values(self, partition: int = 0) -> list[str]:
-        found = self.database.execute("SELECT value FROM results WHERE partition = ?", (partition,))
-        return [value for (value,) in found]
-
-
-@pytest.fixture
-def results(tmp_path: Path) -> Iterator[Results]:
-    results = Results(tmp_path / "results.db")
-    with closing(results.database):
-        yield results
-
-
-def connect(feed: Feed, store: OffsetStore | None, **options: Any) -> ConsumerConnector:
-    given: dict[str, Any] = {"group_id": "g", "auto_offset_reset": "earliest", "fetch_max_wait_ms": 10}
-    return ConsumerConnector(feed.bootstrap_servers, offset_store=store, **(given | options))
-
-
-def read_some(stream: KafkaStream, count: int) -> list[Message]:
-    """Return the next *count* messages, in a loop that ends then."""
-    batches = stream.batches(1)
-    found: list[Message] = []
-    while len(found) < count:
-        found += next(batches)
-    batches.close()
-    return found
 
 
 def test_each_form_of_loop_begins_where_the_last_transaction_ended(feed: Feed, results: Results) -> None:
@@ -195,36 +141,110 @@ def test_seek_skips_messages_but_stores_none_twice(feed: Feed, results: Results)
     assert results.values() == ["0", "1", "5", "6", "1", "2"]
 
 
-def test_messages_from_before_a_rebalance_are_not_stored_after_it(feed: Feed, results: Results) -> None:
-    topic = feed.topic(2, *NUMBERS[:5])
-    feed.send(topic, NUMBERS[5:], partition=1)
-    with connect(feed, results.store) as first:
-        stream = first.stream(topic)
-        read = read_some(stream, 10)
-        with connect(feed, results.store) as second:
-            second.stream(topic)
-            with pytest.raises(OffsetStoreFencedError):
-                results.save(stream, read)
-        stream.rewind()
-        results.save(stream, read_some(stream, 5))
-    assert sorted(results.values() + results.values(1)) in (NUMBERS[:5], NUMBERS[5:])
-
-
-def test_messages_of_a_partition_that_stays_in_a_rebalance_are_read_again(
+def test_a_transaction_that_was_rolled_back_is_noticed_when_its_partitions_have_not_moved(
     feed: Feed, results: Results
 ) -> None:
-    topic = feed.topic(1, *NUMBERS)
-    with connect(feed, results.store, metadata_max_age_ms=200, heartbeat_interval_ms=100) as connector:
+    topic = feed.topic(2, *NUMBERS[:5])
+    with connect(feed, results.store) as connector:
         stream = connector.stream(topic)
         read = read_some(stream, 5)
-        feed.grow(topic, 2)
-        wait_for(lambda: len(results.store.positions("g")) == 2, "the new partition")
-        wait_for(lambda: len(stream.lag()) == 2, "the end of the rebalance")
-        with pytest.raises(OffsetStoreFencedError, match="were assigned again before these messages"):
+        results.save(stream, read, commit=False)
+        feed.send(topic, NUMBERS[5:], partition=1)
+        read += read_some(stream, 5)
+        with pytest.raises(OffsetStoreFencedError, match=f"positions of {topic}-0 were not saved"):
             results.save(stream, read)
         stream.rewind()
         results.save(stream, read_some(stream, 10))
+    assert (results.values(0), results.values(1)) == (NUMBERS[:5], NUMBERS[5:])
+
+
+def test_seek_back_while_messages_are_not_saved_prevents_the_next_save(feed: Feed, results: Results) -> None:
+    zero = TopicPartition(feed.topic(1, *NUMBERS), 0)
+    with connect(feed, results.store) as connector:
+        stream = connector.stream(zero.topic)
+        for back in (0, 3):
+            read = read_some(stream, 5)
+            stream.seek(zero, back)
+            with pytest.raises(OffsetStoreFencedError, match=r"seek\(\) went back"):
+                results.save(stream, read)
+            stream.rewind()
+        stream.seek(zero, 8)
+        stream.seek(zero, 2)  # which goes back over no message
+        results.save(stream, read_some(stream, 3))
+        read = read_some(stream, 1)
+        stream.seek(zero, 7)  # which leaves messages out
+        results.save(stream, read + read_some(stream, 3))
+    assert results.values() == ["2", "3", "4", "5", "7", "8", "9"]
+
+
+def test_without_auto_offset_reset_seek_stores_the_offset_at_which_reading_begins(
+    feed: Feed, results: Results
+) -> None:
+    zero = TopicPartition(feed.topic(1, *NUMBERS), 0)
+    with connect(feed, results.store, auto_offset_reset="none") as connector:
+        stream = connector.stream(zero.topic)
+        stream.seek(zero, 3)
+        assert results.store.positions("g") == {zero: 3}
+        results.save(stream, read_some(stream, 2))
+    assert results.values() == ["3", "4"]
+    assert results.store.positions("g") == {zero: 5}
+
+
+def test_another_thread_than_the_one_that_reads_the_stream_cannot_save(feed: Feed, results: Results) -> None:
+    with connect(feed, results.store) as connector:
+        stream = connector.stream(feed.topic(1, *NUMBERS))
+        messages = iter(stream)
+        next(messages)
+        with ThreadPoolExecutor(1) as pool:
+            for call in (partial(stream.save_offsets, results.database), stream.rewind):
+                with pytest.raises(StreamInUseError):
+                    pool.submit(call).result(30)
+
+
+class BusyError(Exception):
+    """An error of a database that is not reachable for the moment."""
+
+    retriable = True
+
+
+class BusyStore:
+    """An offset store whose first call fails."""
+
+    def __init__(self, store: OffsetStore) -> None:
+        self._store = store
+        self.failed = False
+        self.save = store.save
+
+    def acquire(
+        self, group_id: str, starts: Mapping[TopicPartition, int | None]
+    ) -> Mapping[TopicPartition, StoredPosition]:
+        if not self.failed:
+            self.failed = True
+            raise BusyError("try again")
+        return self._store.acquire(group_id, starts)
+
+
+def test_an_error_of_a_store_that_says_it_is_retriable_is_tried_again(feed: Feed, results: Results) -> None:
+    store = BusyStore(results.store)
+    with connect(feed, store) as connector:
+        stream = connector.stream(feed.topic(1, *NUMBERS))
+        results.save(stream, read_some(stream, 10))
+    assert store.failed
     assert results.values() == NUMBERS
+
+
+def test_programs_that_fence_each_other_again_and_again_are_told_why(feed: Feed, results: Results) -> None:
+    topic = feed.topic(1, *NUMBERS)
+    with connect(feed, results.store) as connector, connect(feed, results.store) as other:
+        stream, theirs = (each.assign({topic: [0]}) for each in (connector, other))
+        for number in range(1, 4):
+            theirs.rewind()
+            with pytest.raises(OffsetStoreFencedError) as caught:
+                results.save(stream, read_some(stream, 1))
+            assert (f"save number {number} in a row" in str(caught.value)) is (number == 3)
+            stream.rewind()
+        results.save(stream, read_some(stream, 1))
+    assert results.values() == ["0"]
 
 
 def test_the_offset_at_which_reading_begins_is_stored_before_the_first_message(
@@ -309,10 +329,14 @@ class Program:
         self._results, self._random = results, random
         self._stream = self.connector.assign({topic: [0, 1]})
         self._read: list[Message] = []
+        self._left_out = False
+        """True if the program has left out the results of a transaction, and has not asked for a message
+        since. A save now would be the same transaction again, without these results."""
 
     def step(self) -> None:
         """Read some messages, or store those that were read."""
-        if self._random.random() < 0.5:
+        if self._random.random() < 0.5 or self._left_out:
+            self._left_out = False
             messages = iter(self._stream)
             try:
                 for _ in range(self._random.randrange(1, 6)):
@@ -336,7 +360,7 @@ class Program:
                 case "redeliver" if len(self._read) == 1:
                     stream.redeliver()
                 case "ignore":
-                    pass
+                    self._left_out = True
                 case _:
                     self._rewind()
         self._read = []

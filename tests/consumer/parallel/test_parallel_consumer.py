@@ -13,7 +13,7 @@ import pytest
 
 from pyklient import Message, TopicPartition
 from pyklient.consumer.consumer_connector import ConsumerConnector
-from pyklient.consumer.parallel import completed_offsets, parallel_consumer
+from pyklient.consumer.parallel import completed_offsets, worker_process
 from pyklient.consumer.parallel.parallel_consumer import ParallelConsumer
 from pyklient.consumer.topic_filters.topic_filter import Whitelist
 from pyklient.errors import ClosedError, ConfigurationError, MessageStreamsExistError, WorkerProcessError
@@ -462,7 +462,7 @@ def test_a_worker_process_that_cannot_be_started_ends_the_run_with_the_error(
     def refuse(*_: object) -> None:
         raise OSError("no more processes")
 
-    monkeypatch.setattr(parallel_consumer, "WorkerProcess", refuse)
+    monkeypatch.setattr(worker_process, "WorkerProcess", refuse)
     with connect(feed, feed.name(), **PARALLEL) as connector:
         consumer = connector.parallel(feed.topic(1), handlers.write_pid, workers=2, processes=True)
         with Running(consumer) as running:

@@ -65,8 +65,10 @@ def test_a_batch_that_is_redelivered_is_whole_again() -> None:
         bench.stream.redeliver()
 
 
-def test_a_damaged_batch_is_an_error() -> None:
-    bench = Bench(whole_batches=True)
+@pytest.mark.parametrize("check_crcs", [True, False])
+def test_a_damaged_batch_is_an_error(check_crcs: bool) -> None:
+    """A mirror must not give it a new checksum."""
+    bench = Bench(whole_batches=True, check_crcs=check_crcs)
     damaged = bytearray(batch(0, "a"))
     damaged[-1] ^= 1
     bench.put(bytes(damaged), then=1)

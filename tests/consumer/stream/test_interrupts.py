@@ -232,7 +232,7 @@ def test_a_failure_outlives_an_interruption_until_its_partition_is_read_again() 
 ZERO = TopicPartition("t", 0)
 
 
-def call_at_every_step(call: Callable[[StreamCore], None]) -> Iterator[tuple[int, bool, Bench]]:
+def call_at_every_step(call: Callable[[StreamCore], object]) -> Iterator[tuple[int, bool, Bench]]:
     """Yield a bench for each step of *call*, after *call* was interrupted at that step while "a" was in hand.
 
     Also yields the number of the step, and True for an interrupted call. The last call is not interrupted.

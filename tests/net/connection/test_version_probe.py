@@ -10,8 +10,9 @@ from pyklient.errors import BrokerConnectionError
 from pyklient.metrics.traffic import Traffic
 from pyklient.net.connection.connection import Connection
 from pyklient.net.connection.connection_setup import NoVersionsError, open_connection
+from pyklient.net.connection.old_brokers import OldBrokers
 from pyklient.net.connection.transport import Endpoint
-from pyklient.net.connection.version_probe import KAFKA_0_8_2, KAFKA_0_9, OldBrokers
+from pyklient.net.connection.version_probe import KAFKA_0_8_2, KAFKA_0_9
 from pyklient.protocol.messages import (
     ApiVersionsRequest,
     ListGroupsRequest,

@@ -9,45 +9,8 @@ __all__ = ["MUTANTS"]
 
 MUTANTS: Final = (
     Mutant(
-        "offset_stores: a position is saved under an old epoch",
-        "pyklient/offset_stores/statements.py",
-        "AND epoch = {mark} ",
-        "AND epoch >= {mark} ",
-        (
-            "tests/offset_stores/test_offset_stores.py::test_a_change_needs_the_newest_epoch_and_the_stored_offset",
-            "tests/consumer/offsets/test_saved_positions.py::test_a_fenced_member_stores_nothing_and_goes_on_after_rewind",
-        ),
-    ),
-    Mutant(
-        "offset_stores: it does not matter at which offset the messages of a transaction begin",
-        "pyklient/offset_stores/statements.py",
-        'f"AND next_offset = {mark}"',
-        'f"AND next_offset <> {mark} - 1000000"',
-        (
-            "tests/consumer/offsets/test_saved_positions.py::test_messages_of_a_transaction_that_was_rolled_back_cannot_be_left_out",
-        ),
-    ),
-    Mutant(
-        "consumer: a transaction that is repeated saves no positions",
-        "pyklient/consumer/offsets/saved_positions.py",
-        "if ours.last is not None and (ours.last.asks, ours.last.handed) == (asks, handed):",
-        "if False and ours.last is not None:",
-        (
-            "tests/consumer/offsets/test_saved_positions.py::test_a_transaction_that_was_rolled_back_may_be_repeated_or_read_again",
-        ),
-    ),
-    Mutant(
-        "consumer: messages that were read before a rebalance are saved after it",
-        "pyklient/consumer/offsets/saved_positions.py",
-        "_Acquired(position, outdated=outdated)",
-        "_Acquired(position)",
-        (
-            "tests/consumer/offsets/test_saved_positions.py::test_messages_of_a_partition_that_stays_in_a_rebalance_are_read_again",
-        ),
-    ),
-    Mutant(
         "consumer: a position that is committed is forgotten when the partition stays in a rebalance",
-        "pyklient/consumer/offsets/uncommitted_positions.py",
+        "pyklient/consumer/commit/uncommitted_positions.py",
         "if self._is_committed(partition, handed) and not goes_on:",
         "if self._is_committed(partition, handed):",
         (
@@ -56,7 +19,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a position that the program went back to during a rebalance is not committed",
-        "pyklient/consumer/offsets/uncommitted_positions.py",
+        "pyklient/consumer/commit/uncommitted_positions.py",
         "and (handed.chosen or handed.offset not in self._again.get(partition, ()))",
         "and handed.offset not in self._again.get(partition, ())",
         (
@@ -83,7 +46,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: the offsets of a deleted topic count for a new topic of its name",
-        "pyklient/consumer/offsets/zookeeper_offset_storage.py",
+        "pyklient/consumer/offset_storages/zookeeper_offset_storage.py",
         "if node.written < created[each.topic]:",
         "if node.created < created[each.topic] < 0:",
         (
@@ -92,7 +55,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: two offset storages resume at the smaller offset",
-        "pyklient/consumer/offsets/dual_offset_storage.py",
+        "pyklient/consumer/offset_storages/dual_offset_storage.py",
         "in_zookeeper.offset > in_kafka.offset",
         "in_zookeeper.offset < in_kafka.offset",
         (
@@ -110,7 +73,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: what the group coordinator rejects is written to ZooKeeper",
-        "pyklient/consumer/offsets/dual_offset_storage.py",
+        "pyklient/consumer/offset_storages/dual_offset_storage.py",
         "for each, position in positions.items() if each not in rejected",
         "for each, position in positions.items()",
         (
@@ -172,8 +135,8 @@ MUTANTS: Final = (
     Mutant(
         "consumer: a fetch makes no room for those of other brokers",
         "pyklient/consumer/fetch/fetch_budget.py",
-        "left = self._total - others - sum(",
-        "left = self._total - sum(",
+        "                left -= each.size",
+        "                pass",
         (
             "tests/consumer/fetch/test_fetch_budget.py::test_a_response_leaves_room_for_what_the_other_fetchers_have_asked_for",
         ),
@@ -212,8 +175,8 @@ MUTANTS: Final = (
     Mutant(
         "consumer: what is left of a chunk is handed out after a seek",
         "pyklient/consumer/stream/chunk_reader.py",
-        "            self.stop()\n            self.chunk",
-        "            self.chunk",
+        "            self.stop()\n            before = self.handed",
+        "            before = self.handed",
         ("tests/consumer/test_stream_control.py::test_a_loop_goes_on_where_its_own_handler_seeks",),
     ),
     Mutant(
@@ -228,8 +191,8 @@ MUTANTS: Final = (
     Mutant(
         "consumer: a paused partition is fetched",
         "pyklient/consumer/fetch/fetcher.py",
-        "fetched = [state for state in self._states.values() if not state.cursor.paused]",
-        "fetched = list(self._states.values())",
+        "[state.cursor for state in states if not state.cursor.owned.paused]",
+        "[state.cursor for state in states]",
         (
             "tests/consumer/test_stream_control.py::test_a_paused_partition_keeps_what_was_fetched_and_is_not_fetched_more",
         ),
@@ -245,7 +208,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a commit of partitions that are others' goes through",
-        "pyklient/consumer/offsets/offset_committer.py",
+        "pyklient/consumer/commit/offset_committer.py",
         "                if assignment.holds(each, position.generation)\n            }\n            gone",
         "            }\n            gone",
         (
@@ -254,7 +217,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a commit that was refused counts as stored",
-        "pyklient/consumer/offsets/offset_committer.py",
+        "pyklient/consumer/commit/offset_committer.py",
         "assignment, {each: wanted[each] for each in ours if each not in rejected}",
         "assignment, {each: wanted[each] for each in ours}",
         (
@@ -263,7 +226,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a commit in a rebalance is not tried again",
-        "pyklient/consumer/offsets/offset_committer.py",
+        "pyklient/consumer/commit/offset_committer.py",
         "again = [each for each, why in rejected.items() if why.outdated]",
         "again = [each for each, why in rejected.items() if not why.outdated]",
         (
@@ -272,7 +235,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: what is committed is committed again and again",
-        "pyklient/consumer/offsets/uncommitted_positions.py",
+        "pyklient/consumer/commit/uncommitted_positions.py",
         "            self._committed[each] = position.at\n",
         "",
         ("tests/consumer/offsets/test_offset_committer.py::test_what_is_committed_is_not_sent_again",),
@@ -356,7 +319,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: offsets refused for good are sent for ever",
-        "pyklient/consumer/offsets/kafka_offset_storage.py",
+        "pyklient/consumer/offset_storages/kafka_offset_storage.py",
         "for each, why in rejected.items() if each not in again)",
         "for each, why in rejected.items() if each in again)",
         (
@@ -366,8 +329,8 @@ MUTANTS: Final = (
     Mutant(
         "consumer: a second thread may read a stream",
         "pyklient/consumer/stream/active_loop.py",
-        "self._check_not_read(other is not hold or not hold.moves)",
-        "self._check_not_read(other is hold and not hold.moves)",
+        "self._check_not_read(me, other is not hold or not hold.moves)",
+        "self._check_not_read(me, other is hold and not hold.moves)",
         ("tests/consumer/stream/test_active_loop.py::test_a_second_thread_is_refused_and_changes_nothing",),
     ),
     Mutant(
@@ -470,7 +433,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a commit that is tried once waits for the next generation",
-        "pyklient/consumer/offsets/offset_committer.py",
+        "pyklient/consumer/commit/offset_committer.py",
         "again = [] if once else self._await_next",
         "again = self._await_next",
         (
@@ -479,7 +442,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a commit is tried until its time-out whatever the options say",
-        "pyklient/consumer/offsets/kafka_offset_storage.py",
+        "pyklient/consumer/offset_storages/kafka_offset_storage.py",
         "tries=retries.tries, ",
         "",
         (

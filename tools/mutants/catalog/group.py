@@ -26,31 +26,29 @@ MUTANTS: Final = (
         ),
     ),
     Mutant(
-        "consumer/group: the longer runs go to the last members",
-        "pyklient/consumer/group/assignors/even_split.py",
+        "assignors: the longer runs go to the last members",
+        "pyklient/assignors/even_split.py",
         "starts = [share * taker + min(taker, extra) for taker in range(takers + 1)]",
         "starts = [share * taker + max(0, taker + extra - takers) for taker in range(takers + 1)]",
         (
-            "tests/consumer/group/assignors/test_assignors.py::test_the_range_rule_deals_runs_of_neighbours_with_the_longer_ones_first",
+            "tests/assignors/test_assignors.py::test_the_range_rule_deals_runs_of_neighbours_with_the_longer_ones_first",
         ),
     ),
     Mutant(
-        "consumer/group: members are dealt to in the order in which they joined",
-        "pyklient/consumer/group/assignors/range_assignor.py",
+        "assignors: members are dealt to in the order in which they joined",
+        "pyklient/assignors/range_assignor.py",
         "        ordered = sorted(members, key=static_members_first)",
         "        ordered = list(members)",
         (
-            "tests/consumer/group/assignors/test_assignors.py::test_range_deals_each_topic_on_its_own_so_the_first_member_gets_the_longer_runs",
+            "tests/assignors/test_assignors.py::test_range_deals_each_topic_on_its_own_so_the_first_member_gets_the_longer_runs",
         ),
     ),
     Mutant(
-        "consumer/group: static members have no place of their own",
-        "pyklient/consumer/group/assignors/range_assignor.py",
+        "assignors: static members have no place of their own",
+        "pyklient/assignors/range_assignor.py",
         "return member.instance_id is None, utf16",
         "return member.instance_id is not None, utf16",
-        (
-            "tests/consumer/group/assignors/test_assignors.py::test_static_members_come_first_by_their_instance_ids",
-        ),
+        ("tests/assignors/test_assignors.py::test_static_members_come_first_by_their_instance_ids",),
     ),
     Mutant(
         "consumer/group: a removed member believes in a rebalance",
@@ -121,8 +119,8 @@ MUTANTS: Final = (
         ),
     ),
     Mutant(
-        "consumer/group: a partition moves before its owner has given it back",
-        "pyklient/consumer/group/assignors/incremental.py",
+        "assignors: a partition moves before its owner has given it back",
+        "pyklient/assignors/incremental.py",
         "if where in kept[name] or where not in revoked]",
         "if where in kept[name] or where]",
         (

@@ -9,7 +9,7 @@ __all__ = ["MUTANTS"]
 MUTANTS: Final = (
     Mutant(
         "net: a partition that a response leaves out counts as committed",
-        "pyklient/net/lookups/offset_commit.py",
+        "pyklient/net/lookups/offset_commit_request.py",
         "for where in left_out(response, positions)",
         "for where in left_out(response, ())",
         (
@@ -53,8 +53,8 @@ MUTANTS: Final = (
     Mutant(
         "net: a session is not renewed before it ends",
         "pyklient/net/connection/connection.py",
-        "        if now >= self._expires_at:\n            return True\n",
-        "",
+        "        if self._in_flight.failure is not None or now >= self._expires_at:\n",
+        "        if self._in_flight.failure is not None:\n",
         (
             "tests/net/test_connection_pool.py::test_a_connection_whose_session_ends_soon_is_replaced_once_it_is_quiet",
         ),
@@ -103,8 +103,8 @@ MUTANTS: Final = (
     Mutant(
         "net: a connection to a former address is used",
         "pyklient/net/connection_pool.py",
-        "if old.alive and not old.expired and old.endpoint == endpoint:",
-        "if old.alive and not old.expired:",
+        "if not old.expired and old.endpoint == endpoint:",
+        "if not old.expired:",
         ("tests/net/test_connection_pool.py::test_a_node_that_moved_gets_a_connection_to_its_new_address",),
     ),
     Mutant(

@@ -63,8 +63,8 @@ MUTANTS: Final = (
         (f"{_STREAM}::test_messages_of_a_revoked_partition_that_wait_are_dropped_and_come_again",),
     ),
     Mutant(
-        "consumer/offsets: new metadata at the committed offset is not committed",
-        "pyklient/consumer/offsets/uncommitted_positions.py",
+        "consumer/commit: new metadata at the committed offset is not committed",
+        "pyklient/consumer/commit/uncommitted_positions.py",
         "return handed.metadata is None or handed.metadata == stored.metadata",
         "return True",
         (f"{_CONSUMER}::test_other_keys_go_on_while_a_handler_waits_and_come_again_to_nobody",),

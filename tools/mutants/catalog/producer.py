@@ -254,8 +254,8 @@ MUTANTS: Final = (
     Mutant(
         "producer: outcomes are told as they come",
         "pyklient/producer/deliver/partition_queue.py",
-        "                stop = bisect_left(outcomes, first.order, 0, stop, key=_outcome_order)",
-        "                pass",
+        "                    stop = bisect_left(outcomes, batch.order, 0, stop, key=_outcome_order)",
+        "                    pass",
         (
             "tests/producer/deliver/test_produce_responses.py::test_callbacks_of_a_partition_keep_the_order_of_the_records_when_some_go_again",
         ),
@@ -284,7 +284,7 @@ MUTANTS: Final = (
         "for queue in waiting if self._closing else ():",
         "for queue in ():",
         (
-            "tests/producer/test_closing.py::test_closing_does_not_wait_for_a_topic_that_was_deleted_until_the_delivery_time_out",
+            "tests/producer/test_closing_with_missing_topics.py::test_closing_does_not_wait_for_a_topic_that_was_deleted_until_the_delivery_time_out",
         ),
     ),
     Mutant(

@@ -12,27 +12,27 @@ _TESTS: Final = "tests/consumer/group/zookeeper"
 MUTANTS: Final = (
     Mutant(
         "consumer/group: the threads of a ZooKeeper group are sorted by number",
-        f"{_ZOOKEEPER}/zookeeper_assignors.py",
+        f"{_ZOOKEEPER}/thread_assignment.py",
         "ordered = sorted(of_topic, key=java_order)",
         "ordered = sorted(of_topic)",
-        (f"{_TESTS}/test_zookeeper_assignors.py::test_row_4_thread_ids_are_sorted_as_text",),
+        (f"{_TESTS}/test_thread_assignment.py::test_row_4_thread_ids_are_sorted_as_text",),
     ),
     Mutant(
         "consumer/group: round-robin in a ZooKeeper group follows the names of topics",
-        f"{_ZOOKEEPER}/zookeeper_assignors.py",
+        f"{_ZOOKEEPER}/thread_assignment.py",
         'key=lambda each: (string_hash(f"[{each.topic},{each.partition}]"), each)',
         "key=lambda each: each",
         (
-            f"{_TESTS}/test_zookeeper_assignors.py::test_row_5_round_robin_follows_javas_hashes_of_the_partitions",
+            f"{_TESTS}/test_thread_assignment.py::test_row_5_round_robin_follows_javas_hashes_of_the_partitions",
         ),
     ),
     Mutant(
         "consumer/group: round-robin gives a thread of a ZooKeeper group a topic that it does not read",
-        f"{_ZOOKEEPER}/zookeeper_assignors.py",
+        f"{_ZOOKEEPER}/thread_assignment.py",
         "next(thread for thread in turn if thread in of_topic[each.topic])",
         "next(turn)",
         (
-            f"{_TESTS}/test_zookeeper_assignors.py::"
+            f"{_TESTS}/test_thread_assignment.py::"
             "test_row_6_round_robin_passes_over_threads_of_other_topics_where_scala_0_8_2_fails",
         ),
     ),

@@ -5,13 +5,12 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
+from pyklient.assignors.built_in_assignors import offered_assignors
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
-from pyklient.consumer.group.assignors.assignors_by_name import offered_assignors
 from pyklient.consumer.group.classic.member import Member
 from pyklient.consumer.group.classic.member_loop import MemberLoop
 from pyklient.consumer.group.classic.states import State
-from pyklient.consumer.group.members_in_zookeeper import wait_for_members_in_zookeeper
 from pyklient.consumer.group.membership_thread import MembershipThread
 from pyklient.consumer.group.subscription import Subscription
 from pyklient.consumer.group_coordinator_client import GroupCoordinatorClient
@@ -36,7 +35,7 @@ class ClassicMembership:
         self._member = Member(
             coordinator,
             config.group_instance_id,
-            offered_assignors(config),
+            offered_assignors(config.partition_assignment_strategy),
             session_timeout_ms=config.session_timeout_ms,
             rebalance_timeout_ms=config.rebalance_timeout_ms,
             rack=config.client_rack,
@@ -61,6 +60,8 @@ class ClassicMembership:
         the group has no members that ZooKeeper coordinates.
         """
         if (registry := self._client.registry) is not None:
+            from pyklient.consumer.group.members_in_zookeeper import wait_for_members_in_zookeeper
+
             wait_for_members_in_zookeeper(
                 registry, self._member.group_id, self._first_contact_timeout, self._zookeeper_timeout
             )

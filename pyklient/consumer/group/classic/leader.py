@@ -4,7 +4,7 @@ import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 
 from pyklient.assignor import Assignor, Partitions, Subscriber
-from pyklient.consumer.group.assignors.incremental import leave_out_owned
+from pyklient.assignors.incremental import leave_out_owned
 from pyklient.consumer.group.classic.member import Member
 from pyklient.counted import counted
 from pyklient.errors import KafkaError, ProtocolError

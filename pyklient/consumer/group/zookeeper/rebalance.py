@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from pyklient.consumer.group.subscription import Subscription
 from pyklient.consumer.group.zookeeper.owner_nodes import become_owner, release
+from pyklient.consumer.group.zookeeper.thread_assignment import has_identical_threads
 from pyklient.consumer.group.zookeeper.thread_ids import ThreadId
-from pyklient.consumer.group.zookeeper.zookeeper_assignors import has_identical_threads
 from pyklient.consumer.group.zookeeper.zookeeper_member import ZooKeeperMember
 from pyklient.consumer.topic_filters.topic_filter import Blacklist, TopicFilter, Whitelist
 from pyklient.errors import ConfigurationError, NodeExistsError

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pyklient.consumer.group.next_state import next_state
 from pyklient.consumer.group.subscription import Subscription
 from pyklient.consumer.group.zookeeper.states import TRANSITIONS, Event, State
+from pyklient.consumer.group.zookeeper.thread_assignment import ZOOKEEPER_ASSIGNORS, AssignToThreads
 from pyklient.consumer.group.zookeeper.thread_ids import ThreadId
-from pyklient.consumer.group.zookeeper.zookeeper_assignors import ZOOKEEPER_ASSIGNORS, AssignToThreads
 from pyklient.consumer.owned_partitions import MemberIdentity
 from pyklient.errors import RegistryError
 from pyklient.topic_partition import TopicPartition

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pyklient.assignor import Assignor, LastAssignment, Partitions, Subscriber
-from pyklient.consumer.group.assignors.assignors_by_name import ASSIGNORS
+from pyklient.assignors.built_in_assignors import load_assignor
 from pyklient.consumer.group.classic.heartbeat_and_leave import heartbeat, leave
 from pyklient.consumer.group.classic.join import join
 from pyklient.consumer.group.classic.member import Member
@@ -40,7 +40,7 @@ def a_member(**facts: Any) -> Member:
     member = Member(
         GroupCoordinatorClient("g", 7),
         instance_id=None,
-        assignors=[ASSIGNORS["range"]],
+        assignors=[load_assignor("range")],
         session_timeout_ms=10_000,
         rebalance_timeout_ms=20_000,
         selection=TopicSelection(Subscription({"t": 1})),
@@ -281,7 +281,7 @@ GREEDY = Greedy()
 
 def test_all_assignors_are_offered_in_order_with_what_the_member_owns() -> None:
     owned = frozenset({TopicPartition("t", 2), TopicPartition("t", 0), TopicPartition("u", 1)})
-    member = a_member(assignors=[GREEDY, ASSIGNORS["range"]], owned=owned)
+    member = a_member(assignors=[GREEDY, load_assignor("range")], owned=owned)
     _, asked = play(join(member, "why"), [joined(), SYNCED])
     request: Any = asked[0]
     assert [protocol.name for protocol in request.protocols] == ["greedy", "range"]
@@ -301,7 +301,7 @@ def test_the_leader_assigns_by_the_assignor_that_the_group_has_chosen(
         member_id="m2",
         metadata=ConsumerProtocolSubscription(topics=["t"], owned_partitions=[of]).encode_blob(1),
     )
-    member = a_member(assignors=[GREEDY, ASSIGNORS["range"]])
+    member = a_member(assignors=[GREEDY, load_assignor("range")])
     answers = [
         joined("m1", protocol_name=chosen, members=[subscriber("m1", "t"), owner]),
         metadata(t=2),

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from pyklient.assignors.built_in_assignors import load_assignor
 from pyklient.config import ConsumerConfig
-from pyklient.consumer.group.assignors.assignors_by_name import ASSIGNORS
 from pyklient.consumer.group.classic.handover import Handover
 from pyklient.consumer.group.classic.member import Member
 from pyklient.consumer.group.classic.states import Event
@@ -110,7 +110,7 @@ def handing_over(
 
 
 def test_a_member_does_not_claim_what_it_gave_back_although_it_could_not_begin_the_new_ones() -> None:
-    member, handler = stable(assignors=[ASSIGNORS["cooperative-sticky"]]), ScriptedHandler()
+    member, handler = stable(assignors=[load_assignor("cooperative-sticky")]), ScriptedHandler()
     with handing_over(handler, ScriptedHeartbeats(), member) as handover:
         handover.pending = [ZERO, ONE]
         handover.assign(handover.pending)
@@ -158,7 +158,7 @@ def test_new_partitions_are_lost_too_if_the_group_removes_the_member_while_they_
 
 
 def test_the_lease_of_the_streams_goes_on_while_a_member_with_partitions_joins() -> None:
-    member = stable(assignors=[ASSIGNORS["cooperative-sticky"]], confirmed_at=100.0)
+    member = stable(assignors=[load_assignor("cooperative-sticky")], confirmed_at=100.0)
     handler = ScriptedHandler()
     with handing_over(handler, ScriptedHeartbeats(), member) as handover:
         with handover.keeping_lease():

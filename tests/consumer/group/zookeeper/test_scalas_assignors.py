@@ -7,11 +7,11 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from pyklient.consumer.group.zookeeper.thread_ids import ThreadId
-from pyklient.consumer.group.zookeeper.zookeeper_assignors import (
+from pyklient.consumer.group.zookeeper.thread_assignment import (
     ZOOKEEPER_ASSIGNORS,
     has_identical_threads,
 )
+from pyklient.consumer.group.zookeeper.thread_ids import ThreadId
 from tests.oracles.process import Oracle
 from tests.run.seed import dice
 

@@ -1,0 +1,28 @@
+"""The connector with which a mirror reads a source cluster."""
+
+from collections.abc import Collection
+
+from pyklient.consumer.consumer_connector import ConsumerConnector
+from pyklient.consumer.kafka_stream import KafkaStream
+from pyklient.consumer.topic_filters.topic_filter import TopicFilter
+
+__all__ = ["MirrorConnector"]
+
+
+class MirrorConnector(ConsumerConnector):
+    """A ConsumerConnector that also hands out whole batches."""
+
+    def mirror_stream(
+        self, topics: TopicFilter, *, whole_batches: bool, excluded: Collection[str]
+    ) -> KafkaStream:
+        """Make a stream of the topics that *topics* selects, except for those in *excluded*.
+
+        With *whole_batches*, a batch that a producer can send again as it is is one message, with a
+        RecordBatch as its value. A partition that comes back in a rebalance is read from its committed offset
+        again, also if messages after it were handed out.
+        """
+        self._creation.whole_batches = whole_batches
+        self._creation.excluded_topics = frozenset(excluded)
+        self._creation.continues_at_committed = True
+        (stream,) = self.create_message_streams_by_filter(topics)
+        return stream

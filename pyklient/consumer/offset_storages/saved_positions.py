@@ -1,0 +1,192 @@
+"""The positions of streams that the program saves in an offset store, in the transactions that store its
+results."""
+
+from collections.abc import Collection, Mapping
+from concurrent.futures import Future
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+from pyklient.consumer.fetch.consumed_positions import Position
+from pyklient.consumer.offset_storages.acquired_partitions import Acquired, AcquiredPartitions, Save, fenced
+from pyklient.consumer.offset_storages.offset_storage import Rejections
+from pyklient.consumer.owned_partitions import MemberIdentity
+from pyklient.consumer.stream.stream_core import StreamCore
+from pyklient.errors import (
+    ConfigurationError,
+    KafkaError,
+    KafkaTimeoutError,
+    PartitionNotAssignedError,
+)
+from pyklient.offset_stores.offset_store import OffsetStore, StoredPosition
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
+
+__all__ = ["SavedPositions", "no_commits"]
+
+_OFTEN: Final = 3
+_MANY_TIMES: Final = (
+    ". This is save number {} in a row that was rejected. If two programs read the same partitions with "
+    "assign(), each fences the other one: give them different partitions, or a group_id each"
+)
+_DURING_REWIND: Final = "the partitions were assigned again during rewind()"
+
+
+class SavedPositions:
+    """An OffsetStorage that commits nothing, because the program saves the positions itself.
+
+    This object acquires partitions in *store* for the group *group_id*. A position is saved only if the
+    stored epoch is the one with which this connector has acquired the partition, and if the stored offset is
+    the one at which the messages of the transaction begin. So the results of each message are stored by
+    exactly one transaction, in whatever order members acquire partitions and save. If a save fails although
+    the member owns the partition, ``rewind`` acquires the partition again.
+    """
+
+    def __init__(self, store: OffsetStore, group_id: str) -> None:
+        self._store = store
+        self._group_id = group_id
+        self._streams: WeakKeyDictionary[StreamCore, AcquiredPartitions] = WeakKeyDictionary()
+
+    def acquire(self, starts: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, StoredPosition]:
+        """Acquire partitions in the store, and return their stored positions. A partition without a stored
+        offset gets its offset in *starts*.
+
+        An exception of the store whose attribute ``retriable`` is true becomes a KafkaTimeoutError.
+        """
+        if not starts:
+            return {}
+        try:
+            return dict(self._store.acquire(self._group_id, starts))
+        except Exception as error:
+            if isinstance(error, KafkaError) or not getattr(error, "retriable", False):
+                raise
+            raise KafkaTimeoutError(f"the offset store could not be asked: {error}") from error
+
+    def begin(self, stream: StreamCore, stored: Mapping[TopicPartition, StoredPosition]) -> None:
+        """Save positions of *stream* under the epochs in *stored* from now on.
+
+        If the stream has handed out messages of such a partition before, and their results may not be stored,
+        the next transaction may contain these results. So nothing is saved before :meth:`rewind`.
+        """
+        self._of(stream).begin(stored, _handed(stream))
+
+    def save(self, transaction: Any, stream: StreamCore) -> None:
+        """Save the positions of *stream* in *transaction*, including the message or batch in hand.
+
+        Raises OffsetStoreFencedError if a position must not be saved.
+        """
+        ours = self._of(stream)
+        with ours.lock:
+            asks, handed, last = stream.asks, _handed(stream), ours.last
+            if last is not None and (last.asks, last.handed) == (asks, handed):
+                save = last  # the same transaction again, because it was rolled back
+            else:
+                save = Save(asks, handed, ours.changes(handed, stream.cursors))
+            changes = save.changes
+            if changes and (rejected := self._store.save(transaction, self._group_id, changes)):
+                ours.rejected += 1
+                raise fenced(
+                    rejected,
+                    "another member has acquired the partitions, or the stored offset is not the one at "
+                    "which these messages begin, for instance because an earlier transaction was rolled back",
+                    _MANY_TIMES.format(ours.rejected) if ours.rejected >= _OFTEN else "",
+                )
+            if save is not last:
+                ours.saved(save)
+            ours.rejected = 0
+
+    def seek(self, stream: StreamCore, partition: TopicPartition, offset: int) -> None:
+        """Continue *partition* at *offset*, because the program has called ``seek``.
+
+        If no offset is stored, *offset* is stored as the one at which reading begins. If messages from
+        *offset* on were handed out, and are not saved, the next transaction may contain their results, and
+        nothing is saved before :meth:`rewind`.
+        """
+        ours = self._of(stream)
+        with ours.lock:
+            stream.cursor(partition)  # which raises an error if the stream does not read the partition
+            if (acquired := ours.of.get(partition)) is not None and acquired.begins is None:
+                ours.replace({partition: Acquired(self.acquire({partition: offset})[partition])})
+            before = stream.seek(partition, offset)
+            if (acquired := ours.of.get(partition)) is not None:
+                acquired.seek(before if before is not None and before.read else None, offset)
+
+    def redeliver(self, stream: StreamCore) -> None:
+        """Go back to the message or batch in hand of *stream*."""
+        ours = self._of(stream)
+        with ours.lock:
+            before = _handed(stream)
+            stream.redeliver()
+            ours.last = None  # the next save belongs to another transaction
+            for each, position in _handed(stream).items():
+                if each in before and each in ours.of and position.offset < before[each].offset:
+                    ours.of[each].go_back(position.offset)
+
+    def fetch(
+        self, partitions: Collection[TopicPartition], timeout: float
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """Raise ConfigurationError: a partition is acquired together with its position."""
+        raise no_commits()
+
+    def commit(
+        self,
+        positions: Mapping[TopicPartition, OffsetAndMetadata],
+        identity: MemberIdentity,
+        timeout: float,
+        *,
+        once: bool = False,
+    ) -> Rejections:
+        """Raise ConfigurationError: positions are saved by the program."""
+        raise no_commits()
+
+    def commit_async(
+        self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity
+    ) -> "Future[Rejections] | None":
+        """Return None, because positions are saved by the program."""
+        return None
+
+    def unreachable(self) -> KafkaError | None:
+        """Return None, because the store is asked only when partitions are acquired."""
+        return None
+
+    def stop_retrying(self) -> None:
+        """Do nothing, because this object never tries again."""
+
+    def rewind(self, stream: StreamCore) -> None:
+        """Acquire the partitions that *stream* reads again, and continue them at their stored offsets.
+
+        Forget the positions of partitions that the stream does not read any more.
+        """
+        ours = self._of(stream)
+        stored = self.acquire(dict.fromkeys(sorted(stream.cursors)))
+        with ours.lock:
+            ours.last = None
+            gone = _handed(stream).keys() - stored.keys()
+            for each, position in stored.items():
+                if (newer := ours.of.get(each)) is not None and newer.epoch > position.epoch:
+                    continue  # assigned again meanwhile, and read from its stored offset
+                mine = Acquired(position)
+                ours.replace({each: mine})
+                try:
+                    if position.offset is not None:
+                        stream.seek(each, position.offset)
+                except PartitionNotAssignedError:
+                    gone.add(each)
+                if (newer := ours.of[each]) is not mine:
+                    newer.outdated = _DURING_REWIND  # perhaps with another stored offset
+            handed = _handed(stream)
+            stream.forget({each: handed[each].generation for each in gone if each in handed})
+
+    def _of(self, stream: StreamCore) -> AcquiredPartitions:
+        return self._streams.setdefault(stream, AcquiredPartitions())
+
+
+def no_commits() -> ConfigurationError:
+    """Return the error for calls that need committed offsets."""
+    return ConfigurationError(
+        "this connector has an offset_store, so it has no committed offsets and commits none; call "
+        "save_offsets(transaction) of the stream in the transaction that stores the results, and read "
+        "positions in the store"
+    )
+
+
+def _handed(stream: StreamCore) -> dict[TopicPartition, Position]:
+    return {each: position for each, position in stream.handed(in_hand=True).items() if position.read}

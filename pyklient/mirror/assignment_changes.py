@@ -1,0 +1,93 @@
+"""The changes of the assignment. The rebalance thread asks for them, and the thread of a task makes them."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection
+from queue import Empty, SimpleQueue
+from typing import Final
+
+from pyklient.consumer.group.rebalance_listener import ConsumerRebalanceListener
+from pyklient.topic_partition import TopicPartition
+
+__all__ = ["AssignmentChange", "AssignmentChanges"]
+
+_log = logging.getLogger("pyklient.mirror")
+
+_CHANGE_TIMEOUT: Final = 45.0
+"""The seconds for which a rebalance waits until the task has committed the offsets of revoked partitions."""
+_LONGEST_WAIT: Final = 0.2
+"""The seconds after which a waiting rebalance looks if the task has ended."""
+
+
+class AssignmentChange:
+    """A change of the assignment: *partitions* were assigned or lost, or are about to be revoked."""
+
+    def __init__(
+        self, partitions: Collection[TopicPartition], *, assigned: bool = False, revoked: bool = False
+    ) -> None:
+        self.partitions = partitions
+        self.assigned = assigned
+        self.revoked = revoked
+        self.done = threading.Event()
+        """Set when the change is made."""
+        self.expired = False
+        """True if the rebalance has stopped waiting for this change. Revoked partitions then count as lost:
+        other members may own them already."""
+
+    def expire(self) -> None:
+        """Record and log that the rebalance has stopped waiting for this change."""
+        self.expired = True
+        _log.warning(
+            "the mirror has not committed the offsets of its revoked partitions within %g s, and the "
+            "rebalance goes on without it; some records of these partitions may be copied again",
+            _CHANGE_TIMEOUT,
+        )
+
+
+class AssignmentChanges(ConsumerRebalanceListener):
+    """The listener of a task's connector. *make* makes one change.
+
+    The thread of the task calls ``make_all`` often while ``task_makes_them`` is true. Otherwise, the
+    rebalance thread makes the changes itself.
+    """
+
+    def __init__(self, make: Callable[[AssignmentChange], None]) -> None:
+        self.task_makes_them = False
+        self._make = make
+        self._waiting: SimpleQueue[AssignmentChange] = SimpleQueue()
+
+    def on_partitions_assigned(self, partitions: Collection[TopicPartition]) -> None:
+        """Begin to copy *partitions* from their committed offsets."""
+        self._ask(AssignmentChange(partitions, assigned=True))
+
+    def on_partitions_revoked(self, partitions: Collection[TopicPartition]) -> None:
+        """Commit what is confirmed of *partitions*, before another member continues them."""
+        self._ask(AssignmentChange(partitions, revoked=True))
+
+    def on_partitions_lost(self, partitions: Collection[TopicPartition]) -> None:
+        """Forget *partitions*, which another member may copy already."""
+        self._ask(AssignmentChange(partitions))
+
+    def make_all(self) -> None:
+        """Make the changes for which the rebalance thread waits."""
+        while True:
+            try:
+                change = self._waiting.get_nowait()
+            except Empty:
+                return
+            try:
+                self._make(change)
+            finally:
+                change.done.set()
+
+    def _ask(self, change: AssignmentChange) -> None:
+        if not change.partitions:
+            return
+        self._waiting.put(change)
+        deadline = time.monotonic() + _CHANGE_TIMEOUT
+        while time.monotonic() < deadline and not change.done.wait(_LONGEST_WAIT):
+            if not self.task_makes_them:
+                self.make_all()
+        if not change.done.is_set():
+            change.expire()

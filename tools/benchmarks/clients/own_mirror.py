@@ -1,0 +1,61 @@
+"""A Mirror of pyklient, in two ways. "Batches passed on" keeps the partitions, and so sends batches as it has
+fetched them. "Records decoded" does not keep them: each record is decoded, assigned to a partition, encoded
+and compressed again. Both commit the source offsets every five seconds, and their producers are idempotent.
+
+A mirror's time begins when the target cluster has confirmed the first records, and ends when it has confirmed
+the last ones. "Producer only" and "consumer only" are the rows "pyklient" of the other scenarios, on the same
+records.
+"""
+
+import time
+from typing import Any
+
+from pyklient import Mirror
+from pyklient.mirror import MirrorMetrics
+from tools.benchmarks.work import Job, Measured, measuring
+
+_TIMEOUT = 120.0
+_LOOK_INTERVAL = 0.02
+
+
+def _mirror(job: Job, target: dict[str, Any], *, keep_partitions: bool) -> Measured:
+    measured = Measured()
+    group = f"pyklient-{time.time_ns()}"
+    deadline = time.monotonic() + _TIMEOUT
+    looks: list[tuple[float, int]] = []
+
+    def look(metrics: MirrorMetrics) -> None:
+        if metrics.target.delivered.records:
+            looks.append((time.perf_counter(), metrics.target.delivered.records))
+        if metrics.target.delivered.records >= job.records:
+            mirror.close()
+        elif time.monotonic() > deadline:
+            raise TimeoutError(f"{metrics.target.delivered.records} of {job.records} records are copied")
+
+    with measuring(measured):
+        mirror = Mirror(
+            job.bootstrap_servers,
+            {"bootstrap_servers": job.target_servers, **target},
+            job.topic,
+            group_id=group,
+            keep_partitions=keep_partitions,
+        )
+        mirror.run(look, _LOOK_INTERVAL)
+    metrics = mirror.metrics()
+    assert metrics is not None
+    measured.records = metrics.target.delivered.records
+    (began, first), (ended, last) = looks[0], looks[-1]
+    if last > first:
+        measured.wall = (ended - began) * measured.records / (last - first)
+    return measured
+
+
+def passed_on(job: Job) -> Measured:
+    return _mirror(job, {}, keep_partitions=True)
+
+
+def decoded(job: Job) -> Measured:
+    return _mirror(job, {"compression_type": job.compression}, keep_partitions=False)
+
+
+TASKS = {"mirror-passed": passed_on, "mirror-decoded": decoded}
