@@ -22,7 +22,7 @@ _WRONG = {
     "ConsumerConnector(enable_auto_commit=1)": '"enable_auto_commit" to "ConsumerConnector" has incompatible',
     "Admin(acks=1)": 'Unexpected keyword argument "acks" for "Admin"',
     "SimpleConsumer(group_id='g')": 'Unexpected keyword argument "group_id" for "SimpleConsumer"',
-    "read('h', 't', group_id='g')": 'Unexpected keyword argument "group_id" for "read"',
+    "read('h', 't', linger_ms=5)": 'Unexpected keyword argument "linger_ms" for "read"',
     "Broker(partitions=2)": 'Unexpected keyword argument "partitions" for "Broker"',
     "wrong: ProducerOptions = {'batch': 1}": 'Extra key "batch" for TypedDict "ProducerOptions"',
 }
