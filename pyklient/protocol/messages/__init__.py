@@ -83,10 +83,18 @@ if TYPE_CHECKING:
         AddOffsetsToTxnResponse,
         AddPartitionsToTxnRequest,
         AddPartitionsToTxnResponse,
+        DescribeProducersRequest,
+        DescribeProducersResponse,
+        DescribeTransactionsRequest,
+        DescribeTransactionsResponse,
         EndTxnRequest,
         EndTxnResponse,
+        ListTransactionsRequest,
+        ListTransactionsResponse,
         TxnOffsetCommitRequest,
         TxnOffsetCommitResponse,
+        WriteTxnMarkersRequest,
+        WriteTxnMarkersResponse,
     )
 
 __all__ = [
@@ -153,6 +161,14 @@ __all__ = [
     "EndTxnResponse",
     "TxnOffsetCommitRequest",
     "TxnOffsetCommitResponse",
+    "WriteTxnMarkersRequest",
+    "WriteTxnMarkersResponse",
+    "DescribeProducersRequest",
+    "DescribeProducersResponse",
+    "DescribeTransactionsRequest",
+    "DescribeTransactionsResponse",
+    "ListTransactionsRequest",
+    "ListTransactionsResponse",
 ]
 
 _APIS: Final = {
@@ -166,7 +182,8 @@ _APIS: Final = {
     "offset_lookup": "ListOffsets OffsetForLeaderEpoch",
     "produce": "InitProducerId Produce",
     "topics": "CreatePartitions CreateTopics DeleteTopics",
-    "transactions": "AddOffsetsToTxn AddPartitionsToTxn EndTxn TxnOffsetCommit",
+    "transactions": "AddOffsetsToTxn AddPartitionsToTxn DescribeProducers DescribeTransactions EndTxn "
+    "ListTransactions TxnOffsetCommit WriteTxnMarkers",
 }
 """The requests in each module, which also has their responses."""
 

@@ -73,10 +73,18 @@ from pyklient.protocol.messages.transactions import (
     AddOffsetsToTxnResponse,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
     EndTxnRequest,
     EndTxnResponse,
+    ListTransactionsRequest,
+    ListTransactionsResponse,
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
 )
 from pyklient.protocol.schema import ApiMessage
 
@@ -113,6 +121,10 @@ REQUESTS: dict[int, type[ApiMessage]] = {
         AddOffsetsToTxnRequest,
         EndTxnRequest,
         TxnOffsetCommitRequest,
+        WriteTxnMarkersRequest,
+        DescribeProducersRequest,
+        DescribeTransactionsRequest,
+        ListTransactionsRequest,
     )
 }
 """The class of each request, by API key."""
@@ -148,6 +160,10 @@ RESPONSES: dict[int, type[ApiMessage]] = {
         AddOffsetsToTxnResponse,
         EndTxnResponse,
         TxnOffsetCommitResponse,
+        WriteTxnMarkersResponse,
+        DescribeProducersResponse,
+        DescribeTransactionsResponse,
+        ListTransactionsResponse,
     )
 }
 """The class of each response, by API key."""

@@ -1,10 +1,13 @@
-"""The messages about the transactions of a producer, and about offsets that are committed in a
-transaction."""
+"""The messages about the transactions of a producer, and about offsets that are committed in a transaction.
+
+InitProducerId is in ``produce``, because idempotent producers need it too.
+"""
 
 from pyklient.protocol.schema import (
     EMPTY,
     ApiMessage,
     Boolean,
+    Int8,
     Int16,
     Int32,
     Int64,
@@ -25,6 +28,14 @@ __all__ = [
     "EndTxnResponse",
     "TxnOffsetCommitRequest",
     "TxnOffsetCommitResponse",
+    "WriteTxnMarkersRequest",
+    "WriteTxnMarkersResponse",
+    "DescribeProducersRequest",
+    "DescribeProducersResponse",
+    "DescribeTransactionsRequest",
+    "DescribeTransactionsResponse",
+    "ListTransactionsRequest",
+    "ListTransactionsResponse",
 ]
 
 
@@ -170,3 +181,158 @@ class TxnOffsetCommitResponse(ApiMessage):
 
     throttle_time_ms: Int32 = 0
     topics: list[TxnOffsetCommitResponseTopic] = EMPTY
+
+
+@message(key=27, versions=(0, 2), flexible=1)
+class WriteTxnMarkersRequest(ApiMessage):
+    """Write the markers that end transactions into partitions. Brokers send this request, and tools that end
+    a hanging transaction (KIP-664)."""
+
+    @struct
+    class WritableTxnMarker(Struct):
+        @struct
+        class WritableTxnMarkerTopic(Struct):
+            name: String = ""
+            partition_indexes: list[Int32] = EMPTY
+
+        producer_id: Int64 = 0
+        producer_epoch: Int16 = 0
+        transaction_result: Boolean = False
+        topics: list[WritableTxnMarkerTopic] = EMPTY
+        coordinator_epoch: Int32 = 0
+        transaction_version: Int8 = since(2, ignorable=True)
+
+    WritableTxnMarkerTopic = WritableTxnMarker.WritableTxnMarkerTopic
+
+    markers: list[WritableTxnMarker] = EMPTY
+
+
+@message(key=27, versions=(0, 2), flexible=1)
+class WriteTxnMarkersResponse(ApiMessage):
+    """The result of writing a marker into each partition."""
+
+    @struct
+    class WritableTxnMarkerResult(Struct):
+        @struct
+        class WritableTxnMarkerTopicResult(Struct):
+            @struct
+            class WritableTxnMarkerPartitionResult(Struct):
+                partition_index: Int32 = 0
+                error_code: Int16 = 0
+
+            name: String = ""
+            partitions: list[WritableTxnMarkerPartitionResult] = EMPTY
+
+        producer_id: Int64 = 0
+        topics: list[WritableTxnMarkerTopicResult] = EMPTY
+
+    WritableTxnMarkerTopicResult = WritableTxnMarkerResult.WritableTxnMarkerTopicResult
+    WritableTxnMarkerPartitionResult = WritableTxnMarkerTopicResult.WritableTxnMarkerPartitionResult
+
+    markers: list[WritableTxnMarkerResult] = EMPTY
+
+
+@message(key=61, versions=(0, 0), flexible=0)
+class DescribeProducersRequest(ApiMessage):
+    """Ask the leaders of partitions for the producers that have written to them."""
+
+    @struct
+    class TopicRequest(Struct):
+        name: String = ""
+        partition_indexes: list[Int32] = EMPTY
+
+    topics: list[TopicRequest] = EMPTY
+
+
+@message(key=61, versions=(0, 0), flexible=0)
+class DescribeProducersResponse(ApiMessage):
+    """The idempotent and transactional producers of each partition, and the offset at which an open
+    transaction of the producer begins."""
+
+    @struct
+    class TopicResponse(Struct):
+        @struct
+        class PartitionResponse(Struct):
+            @struct
+            class ProducerState(Struct):
+                producer_id: Int64 = 0
+                producer_epoch: Int32 = 0
+                last_sequence: Int32 = -1
+                last_timestamp: Int64 = -1
+                coordinator_epoch: Int32 = 0
+                current_txn_start_offset: Int64 = -1
+
+            partition_index: Int32 = 0
+            error_code: Int16 = 0
+            error_message: String | None = None
+            active_producers: list[ProducerState] = EMPTY
+
+        name: String = ""
+        partitions: list[PartitionResponse] = EMPTY
+
+    PartitionResponse = TopicResponse.PartitionResponse
+    ProducerState = TopicResponse.PartitionResponse.ProducerState
+
+    throttle_time_ms: Int32 = 0
+    topics: list[TopicResponse] = EMPTY
+
+
+@message(key=65, versions=(0, 0), flexible=0)
+class DescribeTransactionsRequest(ApiMessage):
+    """Ask a transaction coordinator for the state of transactional ids."""
+
+    transactional_ids: list[String] = EMPTY
+
+
+@message(key=65, versions=(0, 0), flexible=0)
+class DescribeTransactionsResponse(ApiMessage):
+    """The state of each transactional id, and the partitions of its transaction. While a transaction is
+    being ended, only partitions without a marker are listed."""
+
+    @struct
+    class TransactionState(Struct):
+        @struct
+        class TopicData(Struct):
+            topic: String = ""
+            partitions: list[Int32] = EMPTY
+
+        error_code: Int16 = 0
+        transactional_id: String = ""
+        transaction_state: String = ""
+        transaction_timeout_ms: Int32 = 0
+        transaction_start_time_ms: Int64 = 0
+        producer_id: Int64 = 0
+        producer_epoch: Int16 = 0
+        topics: list[TopicData] = EMPTY
+
+    TopicData = TransactionState.TopicData
+
+    throttle_time_ms: Int32 = 0
+    transaction_states: list[TransactionState] = EMPTY
+
+
+@message(key=66, versions=(0, 2), flexible=0)
+class ListTransactionsRequest(ApiMessage):
+    """Ask a transaction coordinator for its transactional ids. Only those that match all filters are
+    listed."""
+
+    state_filters: list[String] = EMPTY
+    producer_id_filters: list[Int64] = EMPTY
+    duration_filter: Int64 = since(1, default=-1)
+    transactional_id_pattern: String | None = since(2, default=None)
+
+
+@message(key=66, versions=(0, 2), flexible=0)
+class ListTransactionsResponse(ApiMessage):
+    """The transactional ids of a transaction coordinator, with their producer ids and states."""
+
+    @struct
+    class TransactionState(Struct):
+        transactional_id: String = ""
+        producer_id: Int64 = 0
+        transaction_state: String = ""
+
+    throttle_time_ms: Int32 = 0
+    error_code: Int16 = 0
+    unknown_state_filters: list[String] = EMPTY
+    transaction_states: list[TransactionState] = EMPTY
