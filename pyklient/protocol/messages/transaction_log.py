@@ -1,5 +1,5 @@
-"""The keys and values of the records in the topic ``__transaction_state``, in which brokers store the state of
-transactional ids.
+"""The keys and values of the records in the topic ``__transaction_state``, in which brokers store the state
+of transactional ids.
 
 A key and a value each begin with their version. A record without a value deletes its key.
 """
