@@ -6,7 +6,6 @@ from collections.abc import Callable, Generator, Mapping
 from typing import Final
 
 from pyklient.broker.api_errors import ApiError
-from pyklient.broker.cluster.offsets_topic import OFFSETS_TOPIC, group_partition
 from pyklient.broker.cluster.topics import Topics
 from pyklient.broker.config import BrokerConfig
 from pyklient.broker.groups.committed_offset import NO_TIMESTAMP, CommittedOffset
@@ -14,9 +13,11 @@ from pyklient.broker.groups.group import Group
 from pyklient.broker.groups.member import JoinRequest, JoinResult, Member, SyncRequest, SyncResult
 from pyklient.broker.groups.offset_expiry import expired_offsets
 from pyklient.broker.groups.offsets_partition import OffsetsPartition
+from pyklient.broker.groups.offsets_partitions import OffsetsPartitions
 from pyklient.broker.groups.states import GroupState
 from pyklient.broker.groups.timers import Timers
 from pyklient.broker.log.log_manager import LogManager
+from pyklient.broker.log.partition_log import ProducerIdentity
 from pyklient.error_codes import ErrorCode
 from pyklient.protocol.messages.offsets_topic import GroupMetadataValue
 from pyklient.topic_partition import TopicPartition
@@ -35,19 +36,17 @@ class GroupCoordinator:
 
     *topics* has the number of partitions, and *logs* has their logs. ``load`` restores the groups that the
     logs store: the committed offsets, and the members and assignments of the last generation.
+    ``partitions`` are these partitions.
     """
 
     def __init__(self, config: BrokerConfig, topics: Topics, logs: LogManager, timers: Timers) -> None:
         self._config = config
         self._topics = topics
-        self._logs = logs
+        self.partitions = OffsetsPartitions(topics, logs)
         self._timers = timers
         self._groups: dict[str, Group] = {}
-        self._partitions: dict[int, OffsetsPartition] = {}
         self._deleted_topics: set[str] = set()
         """The topics that were deleted before all groups were loaded."""
-        self._restoring: OffsetsPartition | None = None
-        """The partition whose log has been read, but whose groups are not all in ``_groups`` yet."""
         self._forget_idle_at = _MAX_IDLE_GROUPS
         """The number of groups at which the next new group causes a search for idle groups."""
 
@@ -58,11 +57,11 @@ class GroupCoordinator:
     @property
     def loading(self) -> bool:
         """True until all groups are loaded."""
-        return not all(self._is_loaded(partition) for partition in self._open_partitions())
+        return not all(self.partitions.is_loaded(partition) for partition in self.partitions.all())
 
     def check_loaded(self, group_id: str) -> None:
         """Raise ApiError (COORDINATOR_LOAD_IN_PROGRESS) if the group *group_id* may not be loaded yet."""
-        if not self._is_loaded(self._partition(group_id)):
+        if not self.partitions.is_loaded(self.partitions.of_group(group_id)):
             raise ApiError(
                 ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"group {group_id!r} is still being loaded; ask again"
             )
@@ -73,17 +72,17 @@ class GroupCoordinator:
 
         If the log cannot be written, the groups are restored all the same, and the error is logged.
         """
-        for partition in self._open_partitions():
+        for partition in self.partitions.all():
             if partition.loaded:
                 continue
             yield from partition.load()
-            self._restoring = partition
+            self.partitions.restoring = partition
             self._delete_missing_topics(partition)
             for count, group_id in enumerate(sorted(partition.groups), 1):
                 self._restore(group_id)
                 if not count % _GROUPS_PER_STEP:
                     yield
-            self._restoring = None
+            self.partitions.restoring = None
             yield from self._compact(partition)
         self._deleted_topics.clear()
 
@@ -164,17 +163,44 @@ class GroupCoordinator:
 
     def committed(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
         """Return all committed offsets of a group; empty if there are none."""
-        return self._partition(group_id).committed(group_id)
+        return self.partitions.of_group(group_id).committed(group_id)
 
     def commit(self, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
         """Store the offsets that a group commits. The caller must call ``check_commit`` first."""
         if offsets:
-            self._partition(group_id).commit(group_id, offsets, _now_ms())
+            self.partitions.of_group(group_id).commit(group_id, offsets, _now_ms())
+
+    def check_transactional_commit(
+        self, group_id: str, member_id: str, instance_id: str | None, generation: int
+    ) -> None:
+        """Raise ApiError if the client that sent a request may not commit offsets of the group in a
+        transaction.
+
+        Only members of the current generation may commit (KIP-447), so that a consumer that has lost its
+        partitions cannot. A client that sends no generation and no member, as before KIP-447, may always
+        commit.
+        """
+        _check_group_id(group_id)
+        group = self._groups.get(group_id)
+        if generation < 0 and not member_id and instance_id is None:
+            if group is None:
+                self._create(group_id)
+        elif group is None:
+            raise ApiError(ErrorCode.ILLEGAL_GENERATION, f"group {group_id!r} does not exist")
+        else:
+            group.verify(member_id, instance_id, generation)
+
+    def commit_in_transaction(
+        self, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset], producer: ProducerIdentity
+    ) -> None:
+        """Store the offsets that a group commits in the open transaction of *producer*. The caller must call
+        ``check_transactional_commit`` first."""
+        self.partitions.of_group(group_id).commit_in_transaction(group_id, offsets, producer, _now_ms())
 
     def delete_topic(self, topic: str) -> None:
         """Delete the committed offsets of all groups for the deleted topic *topic*, so that a new topic of
         the same name starts without any."""
-        for partition in self._open_partitions():
+        for partition in self.partitions.all():
             if partition.loaded:
                 partition.delete_topics({topic}, _now_ms())
             else:
@@ -191,7 +217,7 @@ class GroupCoordinator:
                 self._expire(group, now_ms)
             if not count % _GROUPS_PER_STEP:
                 yield
-        for partition in self._open_partitions():
+        for partition in self.partitions.all():
             yield
             self._delete_missing_topics(partition)
             yield from self._compact(partition)
@@ -207,7 +233,7 @@ class GroupCoordinator:
             )
 
     def _expire(self, group: Group, now_ms: int) -> None:
-        partition = self._partition(group.group_id)
+        partition = self.partitions.of_group(group.group_id)
         generation = partition.generation(group.group_id)
         expired = expired_offsets(
             group,
@@ -216,7 +242,8 @@ class GroupCoordinator:
             self._config.offsets_retention_minutes * 60_000,
             now_ms,
         )
-        partition.delete_offsets(group.group_id, expired, now_ms)
+        pending = partition.pending(group.group_id)
+        partition.delete_offsets(group.group_id, [each for each in expired if each not in pending], now_ms)
         self._forget_if_idle(group)
 
     def delete(self, group_id: str) -> None:
@@ -228,7 +255,7 @@ class GroupCoordinator:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id!r} does not exist")
         group.delete()
         del self._groups[group_id]
-        self._partition(group_id).delete_group(group_id, _now_ms())
+        self.partitions.of_group(group_id).delete_group(group_id, _now_ms())
 
     def close(self) -> None:
         for group in self._groups.values():
@@ -249,33 +276,6 @@ class GroupCoordinator:
         )
         return group
 
-    def _is_loaded(self, partition: OffsetsPartition) -> bool:
-        return partition.loaded and partition is not self._restoring
-
-    def _open_partitions(self) -> list[OffsetsPartition]:
-        """Return the partitions of ``__consumer_offsets`` that the node has. The list is empty as long as the
-        topic does not exist."""
-        topic = self._topics.find(OFFSETS_TOPIC)
-        indexes = range(0 if topic is None else len(topic.partitions))
-        return [found for index in indexes if (found := self._find_partition(index)) is not None]
-
-    def _find_partition(self, index: int) -> OffsetsPartition | None:
-        found = self._partitions.get(index)
-        log = self._logs.by_partition.get((OFFSETS_TOPIC, index))
-        if found is None and log is not None:
-            found = self._partitions[index] = OffsetsPartition(log)
-        return found
-
-    def _partition(self, group_id: str) -> OffsetsPartition:
-        """Return the partition that stores the group *group_id*. Raises ApiError (NOT_COORDINATOR) if this
-        node does not have the partition."""
-        topic = self._topics.find(OFFSETS_TOPIC)
-        if topic is not None:
-            found = self._find_partition(group_partition(group_id, len(topic.partitions)))
-            if found is not None:
-                return found
-        raise ApiError(ErrorCode.NOT_COORDINATOR, f"this node does not coordinate group {group_id!r}")
-
     def _forget_idle(self) -> None:
         """Delete the groups that have neither members nor committed offsets, so that unused groups do not
         accumulate in memory.
@@ -288,14 +288,15 @@ class GroupCoordinator:
         self._forget_idle_at = max(_MAX_IDLE_GROUPS, 2 * len(self._groups))
 
     def _forget_if_idle(self, group: Group) -> None:
-        partition = self._partition(group.group_id)
-        if group.idle and not partition.committed(group.group_id):
+        partition = self.partitions.of_group(group.group_id)
+        stored = partition.committed(group.group_id) or partition.pending(group.group_id)
+        if group.idle and not stored:
             del self._groups[group.group_id]
             partition.delete_group(group.group_id, _now_ms())
 
     def _store_generation(self, group: Group) -> None:
         now_ms = _now_ms()
-        partition = self._partition(group.group_id)
+        partition = self.partitions.of_group(group.group_id)
         try:
             partition.store_generation(group.group_id, _saved(group, now_ms), now_ms)
         except OSError as error:
@@ -311,7 +312,7 @@ class GroupCoordinator:
 
     def _restore(self, group_id: str) -> None:
         group = self._add(group_id)
-        saved = self._partition(group_id).generation(group_id)
+        saved = self.partitions.of_group(group_id).generation(group_id)
         if saved is not None:
             group.restore(
                 [_restored(member, saved.protocol or "") for member in saved.members],

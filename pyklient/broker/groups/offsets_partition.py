@@ -1,5 +1,5 @@
 """One partition of ``__consumer_offsets``, in which the state of some groups is stored: their committed
-offsets, and their last generations.
+offsets, their pending offsets, and their last generations.
 
 The state is in memory and in the log of the partition. After a restart the state is loaded from the log.
 """
@@ -9,10 +9,12 @@ from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from typing import Final
 
 from pyklient.broker.groups.committed_offset import CommittedOffset, offset_key, offset_value, read_offset
-from pyklient.broker.log.partition_log import PartitionLog
+from pyklient.broker.groups.pending_offsets import PendingOffsets
+from pyklient.broker.log.partition_log import PartitionLog, ProducerIdentity
+from pyklient.broker.log.transaction_markers import read_marker
 from pyklient.errors import ProtocolError
 from pyklient.protocol.messages.offsets_topic import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey
-from pyklient.protocol.records import NewRecord
+from pyklient.protocol.records import DecodedRecord, NewRecord, RecordBatch
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["OffsetsPartition", "generation_key", "generation_value"]
@@ -38,6 +40,7 @@ class OffsetsPartition:
         self.loaded = not log.size
         self._log = log
         self._committed: dict[str, dict[TopicPartition, CommittedOffset]] = {}
+        self._pending = PendingOffsets()
         self._generations: dict[str, GroupMetadataValue] = {}
         self._records = 0
 
@@ -48,17 +51,23 @@ class OffsetsPartition:
 
     @property
     def groups(self) -> set[str]:
-        """The ids of all groups of which the partition has committed offsets or a generation."""
-        return self._committed.keys() | self._generations.keys()
+        """The ids of all groups of which the partition has offsets or a generation."""
+        return self._committed.keys() | self._generations.keys() | self._pending.groups
 
     @property
     def topics(self) -> set[str]:
-        """The names of all topics for which a group has committed offsets."""
-        return {partition.topic for offsets in self._committed.values() for partition in offsets}
+        """The names of all topics for which a group has committed or pending offsets."""
+        committed = {partition.topic for offsets in self._committed.values() for partition in offsets}
+        return committed | self._pending.topics
 
     def committed(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
         """Return all committed offsets of a group; empty if there are none."""
         return self._committed.get(group_id, {})
+
+    def pending(self, group_id: str) -> set[TopicPartition]:
+        """Return the partitions for which a group has committed offsets in transactions that are still
+        open."""
+        return self._pending.partitions(group_id)
 
     def generation(self, group_id: str) -> GroupMetadataValue | None:
         return self._generations.get(group_id)
@@ -69,10 +78,12 @@ class OffsetsPartition:
         This is a generator, so that the event loop can serve clients between two steps.
         """
         since_step = 0
-        for records in self._log.records():
+        for batch, records in self._log.batches():
+            if batch.is_control:
+                self._apply_marker(batch)
             for record in records:
-                if record.key is not None:
-                    self._apply(record.key, record.value)
+                if record.key is not None and not batch.is_control:
+                    self._apply(batch, record, record.key)
             self._records += len(records)
             since_step += len(records)
             if since_step >= _RECORDS_PER_STEP:
@@ -94,13 +105,27 @@ class OffsetsPartition:
 
     def commit(self, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset], now_ms: int) -> None:
         """Store the *offsets* that a group commits. They are in the log when this method returns."""
-        self._append(
-            [
-                NewRecord(now_ms, offset_key(group_id, partition), offset_value(committed))
-                for partition, committed in offsets.items()
-            ]
-        )
-        self._committed.setdefault(group_id, {}).update(offsets)
+        self._append(_offset_records(group_id, offsets, now_ms))
+        self._set(group_id, offsets)
+
+    def commit_in_transaction(
+        self,
+        group_id: str,
+        offsets: Mapping[TopicPartition, CommittedOffset],
+        producer: ProducerIdentity,
+        now_ms: int,
+    ) -> None:
+        """Store the *offsets* that a group commits in the open transaction of *producer*. They are in the log
+        when this method returns, but stay pending until the transaction commits."""
+        log_offset = self._log.end_offset
+        self._append(_offset_records(group_id, offsets, now_ms), producer)
+        self._pending.add(producer.producer_id, group_id, offsets, log_offset)
+
+    def end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
+        """Commit or forget the pending offsets of a producer whose transaction has ended. The marker must be
+        in the log."""
+        self._records += 1
+        self._end_transaction(producer_id, is_commit=is_commit)
 
     def store_generation(self, group_id: str, generation: GroupMetadataValue, now_ms: int) -> None:
         """Store a completed *generation* of the group, so that the group can be restored after a restart.
@@ -115,17 +140,19 @@ class OffsetsPartition:
 
     def delete_offsets(self, group_id: str, partitions: Iterable[TopicPartition], now_ms: int) -> None:
         """Delete the committed offsets of a group for *partitions*."""
-        offsets = self.committed(group_id)
-        self._delete([(group_id, partition) for partition in partitions if partition in offsets], now_ms)
+        known = self._stored(group_id)
+        self._delete([(group_id, partition) for partition in partitions if partition in known], now_ms)
 
     def delete_group(self, group_id: str, now_ms: int) -> None:
         """Delete all committed offsets and the generation of a group."""
-        keys = [offset_key(group_id, partition) for partition in self.committed(group_id)]
+        partitions = self._stored(group_id)
+        keys = [offset_key(group_id, partition) for partition in partitions]
         if group_id in self._generations:
             keys.append(generation_key(group_id))
         if keys:
             self._append([NewRecord(now_ms, key, None) for key in keys])
         self._committed.pop(group_id, None)
+        self._pending.outdate(group_id, partitions)
         self._generations.pop(group_id, None)
 
     def delete_topics(self, topics: Collection[str], now_ms: int) -> None:
@@ -133,11 +160,15 @@ class OffsetsPartition:
         same name starts without any."""
         found = [
             (group_id, partition)
-            for group_id, offsets in self._committed.items()
-            for partition in offsets
+            for group_id in self._committed.keys() | self._pending.groups
+            for partition in self._stored(group_id)
             if partition.topic in topics
         ]
         self._delete(found, now_ms)
+
+    def _stored(self, group_id: str) -> set[TopicPartition]:
+        """Return the partitions for which a group has committed or pending offsets."""
+        return self._committed.get(group_id, {}).keys() | self._pending.partitions(group_id)
 
     def _delete(self, offsets: Sequence[tuple[str, TopicPartition]], now_ms: int) -> None:
         """Delete committed *offsets*, which are given as pairs of group id and partition."""
@@ -145,40 +176,74 @@ class OffsetsPartition:
             deleted = offsets[start : start + _RECORDS_PER_BATCH]
             self._append([NewRecord(now_ms, offset_key(*each), None) for each in deleted])
             for group_id, partition in deleted:
-                del self._committed[group_id][partition]
-                if not self._committed[group_id]:
-                    del self._committed[group_id]
+                self._unset(group_id, partition)
 
-    def _append(self, records: list[NewRecord]) -> None:
-        self._log.append_own(records)
+    def _append(self, records: list[NewRecord], producer: ProducerIdentity | None = None) -> None:
+        self._log.append_own(records, producer)
         self._records += len(records)
 
-    def _apply(self, key: bytes, value: bytes | None) -> None:
+    def _set(self, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+        """Set committed *offsets*, whose records are the newest in the log."""
+        self._committed.setdefault(group_id, {}).update(offsets)
+        self._pending.outdate(group_id, offsets)
+
+    def _unset(self, group_id: str, partition: TopicPartition) -> None:
+        offsets = self._committed.get(group_id, {})
+        offsets.pop(partition, None)
+        if not offsets:
+            self._committed.pop(group_id, None)
+        self._pending.outdate(group_id, [partition])
+
+    def _end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
+        for group_id, offsets in self._pending.end(producer_id, is_commit=is_commit).items():
+            if offsets:
+                self._committed.setdefault(group_id, {}).update(offsets)
+
+    def _apply(self, batch: RecordBatch, record: DecodedRecord, key: bytes) -> None:
         """Change the state as a record of the log says. A record of an unknown kind or version is skipped."""
         try:
             version = int.from_bytes(key[:2], "big")
             if version in _OFFSET_KEYS:
-                self._apply_offset(OffsetCommitKey.decode_blob(key), value)
+                self._apply_offset(batch, record, OffsetCommitKey.decode_blob(key))
             elif version == _GENERATION_KEY:
                 group_id = GroupMetadataKey.decode_blob(key).group
-                if value is None:
+                if record.value is None:
                     self._generations.pop(group_id, None)
                 else:
-                    self._generations[group_id] = GroupMetadataValue.decode_blob(value)
+                    self._generations[group_id] = GroupMetadataValue.decode_blob(record.value)
             else:
                 raise ProtocolError(f"the key has the unknown version {version}")
         except ProtocolError as error:
             _logger.warning("%s: a record was skipped: %s", self.name, error)
 
-    def _apply_offset(self, key: OffsetCommitKey, value: bytes | None) -> None:
+    def _apply_offset(self, batch: RecordBatch, record: DecodedRecord, key: OffsetCommitKey) -> None:
         partition = TopicPartition(key.topic, key.partition)
-        offsets = self._committed.setdefault(key.group, {})
-        if value is None:
-            offsets.pop(partition, None)
+        if record.value is None:
+            self._unset(key.group, partition)
+            return
+        offsets = {partition: read_offset(record.value)}
+        if batch.is_transactional:
+            self._pending.add(batch.producer_id, key.group, offsets, record.offset)
         else:
-            offsets[partition] = read_offset(value)
-        if not offsets:
-            del self._committed[key.group]
+            self._set(key.group, offsets)
+
+    def _apply_marker(self, batch: RecordBatch) -> None:
+        try:
+            marker = read_marker(batch.buffer)
+        except ProtocolError as error:
+            _logger.warning("%s: a control batch was skipped: %s", self.name, error)
+            return
+        if marker is not None:
+            self._end_transaction(marker.producer_id, is_commit=marker.is_commit)
+
+
+def _offset_records(
+    group_id: str, offsets: Mapping[TopicPartition, CommittedOffset], now_ms: int
+) -> list[NewRecord]:
+    return [
+        NewRecord(now_ms, offset_key(group_id, partition), offset_value(committed))
+        for partition, committed in offsets.items()
+    ]
 
 
 def generation_key(group_id: str) -> bytes:

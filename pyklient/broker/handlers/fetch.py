@@ -9,6 +9,7 @@ from pyklient.broker.api_errors import ApiError
 from pyklient.broker.cluster.topics import Partition
 from pyklient.broker.fetch_sessions import FetchContext, FetchPartition, PartitionData, RequestedPartition
 from pyklient.broker.handlers.request_context import RequestContext, ResponseWithFiles
+from pyklient.broker.log.aborted_transactions import aborted_transactions
 from pyklient.broker.log.partition_log import PartitionLog
 from pyklient.broker.log.segment import FileSlice
 from pyklient.broker.node_state import NodeState
@@ -126,7 +127,9 @@ def _read(
             data.error_code, data.high_watermark = error.code, -1
             result.failed = True
         else:
-            data.aborted_transactions = [] if isolation_level else None
+            data.aborted_transactions = (
+                _aborted(log, wanted.fetch_offset, records) if isolation_level else None
+            )
             _fill(data, log, records, result)
             bytes_left -= 0 if records is None else _length(records)
         result.partitions.append((asked, data))
@@ -155,6 +158,19 @@ def _slice(
     if found is None or version >= _STORED_FORMAT:
         return found
     return _converted(found, magic=0 if version < 2 else 1, offset=wanted.fetch_offset)
+
+
+def _aborted(
+    log: PartitionLog, fetch_offset: int, records: FileSlice | Buffer | None
+) -> list[FetchResponse.FetchableTopicResponse.PartitionData.AbortedTransaction]:
+    """Return the aborted transactions that have records in *records*, for a consumer with
+    ``read_committed``."""
+    if not isinstance(records, FileSlice):
+        return []
+    return [
+        FetchResponse.AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
+        for each in aborted_transactions(log.segments, fetch_offset, records.end_offset)
+    ]
 
 
 def _converted(found: FileSlice, *, magic: int, offset: int) -> Buffer:

@@ -80,7 +80,7 @@ def _find(log: PartitionLog, timestamp: int, isolation_level: int) -> OffsetAndT
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return OffsetAndTimestamp(log.start_offset, -1)
     if timestamp == MAX_TIMESTAMP:
-        return newest_record(log.segments) or _NOT_FOUND
+        return _readable(log, newest_record(log.segments), isolation_level)
     if timestamp == LATEST_TIERED:
         return _NOT_FOUND
     if timestamp < 0:
@@ -89,4 +89,13 @@ def _find(log: PartitionLog, timestamp: int, isolation_level: int) -> OffsetAndT
             f"timestamp {timestamp} is not supported: a negative timestamp must be from -5 to -1, which "
             "have special meanings",
         )
-    return first_since(log.segments, timestamp) or _NOT_FOUND
+    return _readable(log, first_since(log.segments, timestamp), isolation_level)
+
+
+def _readable(
+    log: PartitionLog, found: OffsetAndTimestamp | None, isolation_level: int
+) -> OffsetAndTimestamp:
+    """Return *found*, or that nothing was found if a consumer with *isolation_level* cannot read it yet."""
+    if found is None or found.offset >= log.watermarks.limit(isolation_level):
+        return _NOT_FOUND
+    return found

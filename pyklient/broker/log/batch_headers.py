@@ -11,7 +11,16 @@ from typing import NamedTuple
 
 from pyklient.errors import ProtocolError
 from pyklient.protocol.records import iter_batches
-from pyklient.protocol.records.layout import BATCH, BATCH_SIZE, CONTROL_BIT, LEAD, LEAD_SIZE, LEAST, OVERHEAD
+from pyklient.protocol.records.layout import (
+    BATCH,
+    BATCH_SIZE,
+    CONTROL_BIT,
+    LEAD,
+    LEAD_SIZE,
+    LEAST,
+    OVERHEAD,
+    TRANSACTIONAL_BIT,
+)
 
 __all__ = ["BatchHeader", "read_headers"]
 
@@ -46,6 +55,11 @@ class BatchHeader(NamedTuple):
     @property
     def is_control(self) -> bool:
         return self.magic == 2 and bool(self.attributes & CONTROL_BIT)
+
+    @property
+    def is_transactional(self) -> bool:
+        """True if the batch is part of a transaction, or is the marker that ends one."""
+        return self.magic == 2 and bool(self.attributes & TRANSACTIONAL_BIT)
 
 
 def read_headers(fd: int, start: int, end: int, *, verify: bool = False) -> Iterator[BatchHeader]:

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 from pyklient.broker.data_directory import replace_file
 
 __all__ = [
+    "NO_TRANSACTION",
     "LogState",
     "ProducerState",
     "SegmentState",
@@ -28,12 +29,15 @@ __all__ = [
 _logger = logging.getLogger("pyklient.broker")
 
 _FILE: Final = ".clean"
-_FORMAT: Final = 1
+_FORMAT: Final = 2
+
+NO_TRANSACTION: Final = -1
+"""The first offset of the open transaction of a producer that has none."""
 
 
 class SegmentState(NamedTuple):
     """The size of a segment's file, the last offset and the newest timestamp in it, and the state of its
-    index."""
+    indexes."""
 
     base_offset: int
     size: int
@@ -41,6 +45,7 @@ class SegmentState(NamedTuple):
     max_timestamp: int
     index_entries: int
     unindexed_bytes: int
+    aborted_transactions: int = 0
 
 
 class SequencedBatch(NamedTuple):
@@ -54,12 +59,18 @@ class SequencedBatch(NamedTuple):
 
 
 class ProducerState(NamedTuple):
-    """The state of an idempotent producer in a partition: its epoch and its last batches, with the oldest
-    first."""
+    """The state of a producer in a partition: its epoch, and its last batches, with the oldest first.
+
+    ``coordinator_epoch`` is the epoch in the last marker of the producer, or -1. ``first_offset`` is the
+    first offset of its open transaction, or NO_TRANSACTION.
+    """
 
     producer_id: int
     epoch: int
     batches: list[SequencedBatch]
+    coordinator_epoch: int = -1
+    last_timestamp_ms: int = -1
+    first_offset: int = NO_TRANSACTION
 
 
 class LogState(NamedTuple):
@@ -122,7 +133,7 @@ def _log_state(segments: list[list[int]], producers: list[list[Any]]) -> LogStat
     return LogState(
         [SegmentState(*each) for each in segments],
         [
-            ProducerState(producer_id, epoch, [SequencedBatch(*each) for each in batches])
-            for producer_id, epoch, batches in producers
+            ProducerState(producer_id, epoch, [SequencedBatch(*each) for each in batches], *others)
+            for producer_id, epoch, batches, *others in producers
         ],
     )

@@ -23,18 +23,19 @@ class Watermarks:
 
     __slots__ = ("_listeners", "high_watermark", "last_stable_offset")
 
-    def __init__(self, log_end_offset: int) -> None:
-        self.high_watermark = self.last_stable_offset = log_end_offset
+    def __init__(self, log_end_offset: int, first_open_offset: int | None = None) -> None:
         self._listeners: set[Callable[[], object]] = set()
+        self.advance(log_end_offset, first_open_offset)
 
-    def advance(self, log_end_offset: int) -> None:
-        """Move the high watermark and the last stable offset to *log_end_offset*, and wake the fetches that
-        wait for records.
+    def advance(self, log_end_offset: int, first_open_offset: int | None = None) -> None:
+        """Move the high watermark to *log_end_offset* and the last stable offset to *first_open_offset*, the
+        first offset of the oldest open transaction. Wake the fetches that wait for records.
 
-        Both offsets are equal to the end of the log, because there is only one replica, and there are no
-        transactions.
+        The high watermark is the end of the log, because there is only one replica. So is the last stable
+        offset if *first_open_offset* is None.
         """
-        self.high_watermark = self.last_stable_offset = log_end_offset
+        self.high_watermark = log_end_offset
+        self.last_stable_offset = log_end_offset if first_open_offset is None else first_open_offset
         if self._listeners:
             self.wake()
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pyklient.broker.api_errors import ApiError
+from pyklient.broker.log.aborted_transactions import aborted_transactions
 from pyklient.broker.log.batch_headers import BatchHeader
 from pyklient.broker.log.clean_shutdown import LogState
 from pyklient.broker.log.compaction import read_segments, write_compacted
@@ -20,16 +21,17 @@ from pyklient.broker.log.high_watermark import Watermarks
 from pyklient.broker.log.log_config import LogConfig
 from pyklient.broker.log.offset_assignment import AssignedRecords, overwrite_offsets, reencode
 from pyklient.broker.log.producer_state import ProducerStates
-from pyklient.broker.log.record_validation import validate_records
-from pyklient.broker.log.recovery import new_segment, recover_segments, restore_segments
+from pyklient.broker.log.record_validation import ValidRecords, validate_records
+from pyklient.broker.log.recovery import end_transaction, new_segment, recover_segments, restore_segments
 from pyklient.broker.log.retention import expired_segments
 from pyklient.broker.log.segment import FileSlice, Segment
+from pyklient.broker.log.transaction_markers import TransactionMarker, encode_marker
 from pyklient.error_codes import ErrorCode
 from pyklient.kernel import encode_batch
 from pyklient.protocol.primitives import Buffer
 from pyklient.protocol.records import DecodedRecord, NewRecord, RecordBatch
 
-__all__ = ["AppendResult", "LocatedBatch", "PartitionLog"]
+__all__ = ["AppendResult", "LocatedBatch", "PartitionLog", "ProducerIdentity"]
 
 _logger = logging.getLogger("pyklient.broker")
 
@@ -47,6 +49,13 @@ class AppendResult(NamedTuple):
 
     base_offset: int
     log_append_time_ms: int
+
+
+class ProducerIdentity(NamedTuple):
+    """The producer in whose transaction the broker itself appends records."""
+
+    producer_id: int
+    epoch: int
 
 
 class LocatedBatch(NamedTuple):
@@ -78,7 +87,7 @@ class PartitionLog:
         self._segments = (
             state and restore_segments(directory, config, state, self.producers)
         ) or recover_segments(directory, config, self.producers)
-        self.watermarks = Watermarks(self.end_offset)
+        self.watermarks = Watermarks(self.end_offset, self._first_open_offset())
         self._replaced: list[Segment] = []  # still open, because responses may be reading their files
 
     @property
@@ -106,49 +115,90 @@ class PartitionLog:
 
     # Appending
 
-    def append(self, records: Buffer | None, *, version: int, now_ms: int) -> AppendResult:
-        """Append the *records* of a Produce request of *version*. They are in the file when this method
-        returns.
-
-        If an idempotent producer sends a batch again, the batch is not stored again, and the result of the
-        first append is returned. Raises ApiError if the records are invalid or out of order, and OSError if
-        the file cannot be written. In both cases nothing is stored.
-        """
-        valid = validate_records(
+    def validate(self, records: Buffer | None, *, version: int) -> ValidRecords:
+        """Check the *records* of a Produce request of *version*. Raises ApiError if they are invalid."""
+        return validate_records(
             records,
             version,
             max_message_bytes=self.config.max_message_bytes,
             segment_bytes=self.config.segment_bytes,
         )
+
+    def append(self, records: Buffer | None, *, version: int, now_ms: int) -> AppendResult:
+        """Validate the *records* of a Produce request of *version*, and append them as
+        :meth:`append_valid`."""
+        return self.append_valid(self.validate(records, version=version), now_ms=now_ms)
+
+    def append_valid(self, valid: ValidRecords, *, now_ms: int) -> AppendResult:
+        """Append records that :meth:`validate` has returned. They are in the file when this method returns.
+
+        If an idempotent producer sends a batch again, the batch is not stored again, and the result of the
+        first append is returned. Raises ApiError if the records are out of order, and OSError if the file
+        cannot be written. In both cases nothing is stored.
+        """
         if not valid.batches:
             return AppendResult(-1, -1)
         append_time_ms = now_ms if self.config.log_append_time else None
         if valid.stored_as_is:
-            return self._append_batch(valid.batches[0], append_time_ms)
-        return self._write(reencode(valid.batches, self.end_offset, append_time_ms), append_time_ms)
+            result = self._append_batch(valid.batches[0], append_time_ms)
+        else:
+            result = self._write(reencode(valid.batches, self.end_offset, append_time_ms), append_time_ms)
+        self._advance()
+        return result
 
-    def append_own(self, records: Sequence[NewRecord]) -> None:
+    def append_own(self, records: Sequence[NewRecord], producer: ProducerIdentity | None = None) -> None:
         """Append *records* of the broker itself, as one batch. They are in the file when this method returns.
 
-        Raises OSError if the file cannot be written; nothing is stored then.
+        If *producer* is given, the records belong to its transaction. Raises ApiError
+        (INVALID_PRODUCER_EPOCH) if the epoch of the producer is too old, and OSError if the file cannot be
+        written. In both cases nothing is stored.
         """
         base_offset = self.end_offset
-        data = encode_batch(records, base_offset=base_offset)
         newest_ms = max(record.timestamp_ms for record in records)
+        if producer is None:
+            data = encode_batch(records, base_offset=base_offset)
+        else:
+            self.producers.check_epoch(*producer)
+            data = encode_batch(
+                records,
+                base_offset=base_offset,
+                producer_id=producer.producer_id,
+                producer_epoch=producer.epoch,
+                transactional=True,
+            )
         self._write(AssignedRecords(data, base_offset + len(records) - 1, newest_ms), None)
+        if producer is not None:
+            self.producers.add_batch(*producer, -1, len(records), base_offset, newest_ms, transactional=True)
+        self._advance()
+
+    def append_marker(self, marker: TransactionMarker, *, now_ms: int, transaction_version: int) -> None:
+        """Append *marker*, which ends the open transaction of a producer. It is in the file when this method
+        returns.
+
+        *transaction_version* is the version of transactions (KIP-890) that the producer uses. Raises ApiError
+        if the marker is too old, and OSError if the file cannot be written. In both cases nothing is stored.
+        """
+        self.producers.check_marker(marker, transaction_version)
+        offset = self.end_offset
+        self._write(AssignedRecords(encode_marker(marker, offset, now_ms), offset, now_ms), None)
+        end_transaction(self.producers, self._segments[-1], marker, offset, now_ms)
+        self._advance()
 
     def _append_batch(self, batch: RecordBatch, append_time_ms: int | None) -> AppendResult:
         if batch.producer_id < 0:
             return self._write(overwrite_offsets(batch, self.end_offset, append_time_ms), append_time_ms)
         identity = (batch.producer_id, batch.producer_epoch, batch.base_sequence, batch.count)
-        stored = self.producers.check(*identity)
+        transactional = batch.is_transactional
+        stored = self.producers.check(*identity, transactional=transactional)
         if stored is not None:
             return AppendResult(
                 stored.base_offset, stored.timestamp_ms if self.config.log_append_time else -1
             )
         assigned = overwrite_offsets(batch, self.end_offset, append_time_ms)
         result = self._write(assigned, append_time_ms)
-        self.producers.add_batch(*identity, result.base_offset, assigned.max_timestamp)
+        self.producers.add_batch(
+            *identity, result.base_offset, assigned.max_timestamp, transactional=transactional
+        )
         return result
 
     def _write(self, assigned: AssignedRecords, append_time_ms: int | None) -> AppendResult:
@@ -159,8 +209,16 @@ class PartitionLog:
         if active.size and (active.size + size > self.config.segment_bytes or active.index.full or too_far):
             active = self._roll()
         active.append(*assigned)
-        self.watermarks.advance(active.next_offset)
         return AppendResult(base_offset, -1 if append_time_ms is None else append_time_ms)
+
+    def _advance(self) -> None:
+        self.watermarks.advance(self.end_offset, self._first_open_offset())
+
+    def _first_open_offset(self) -> int | None:
+        """Return the first offset of the oldest open transaction that is still in the log; None if there is
+        no open transaction."""
+        found = self.producers.first_open_offset
+        return None if found is None else max(found, self.start_offset)
 
     def _roll(self) -> Segment:
         segment = new_segment(self.directory, self.end_offset, self.config)
@@ -210,43 +268,49 @@ class PartitionLog:
             return None
         allowed = first.position + max(0, max_bytes)
         if allowed >= readable:
-            return FileSlice(segment, first.position, readable - first.position)
+            end_offset = min(limit, segment.next_offset)
+            return FileSlice(segment, first.position, readable - first.position, end_offset)
         if first.end > allowed:
             length = first.size if whole_first else max_bytes if partial else 0
-            return FileSlice(segment, first.position, length) if length > 0 else None
-        end = max(first.end, segment.index.boundary(allowed))
+            return FileSlice(segment, first.position, length, first.last_offset + 1) if length > 0 else None
+        end, end_offset = max(first.end, segment.index.boundary(allowed)), limit
         for batch in segment.headers(end):
             if batch.end > allowed:
+                end_offset = batch.base_offset
                 break
             end = batch.end
-        return FileSlice(segment, first.position, end - first.position)
+        return FileSlice(segment, first.position, end - first.position, end_offset)
 
-    def records(self) -> Iterator[list[DecodedRecord]]:
-        """Yield the records that the log has now, one list for each batch."""
+    def batches(self) -> Iterator[tuple[RecordBatch, list[DecodedRecord]]]:
+        """Yield the batches that the log has now, each with its records."""
         return read_segments(self.segments)
 
     # Deleting
 
     def compact(self) -> Generator[None, None, int]:
         """Keep only the newest record of each key, and of these only the ones with a value. Return the number
-        of records that were kept.
+        of records that the log then has.
 
-        Records that are appended after the first step stay as they are. This is a generator, so that the
-        event loop can do other work between two steps. After a crash the log has either the old or the new
-        records.
+        Segments with records of open transactions, and records that are appended after the first step, stay
+        as they are. This is a generator, so that the event loop can do other work between two steps. After a
+        crash the log has either the old or the new records.
         """
         if self._segments[-1].size:
             self._roll()
-        *old, _ = self._segments
+        stable = self.watermarks.last_stable_offset
+        old = [segment for segment in self._segments[:-1] if segment.next_offset <= stable]
+        others = sum(len(records) for _, records in read_segments(self._segments[len(old) :]))
         if not old or self.end_offset - old[0].base_offset > _MAX_RELATIVE_OFFSET:
-            return sum(map(len, self.records()))
+            return others + sum(len(records) for _, records in read_segments(old))
         draft = old[0].path.with_suffix(".log.cleaned")
-        kept = yield from write_compacted(old, draft)
+        aborted = aborted_transactions(self._segments, old[0].base_offset, stable)
+        kept = yield from write_compacted(old, aborted, self.producers, draft)
         compacted = new_segment(self.directory, old[0].base_offset, self.config)
         compacted.path = draft
         try:
             for _ in compacted.recover():
                 yield
+            compacted.transactions.unlink()
             draft.replace(old[0].path)
         except BaseException:
             compacted.close()
@@ -257,7 +321,7 @@ class PartitionLog:
         self._close_replaced()
         self._replaced = old
         self._segments[: len(old)] = [compacted]
-        return kept
+        return kept + others
 
     def enforce_retention(self, now_ms: int) -> int:
         """Delete the old segments, as ``retention.ms`` and ``retention.bytes`` require. Return the number of
@@ -267,6 +331,8 @@ class PartitionLog:
             self._roll()
         for _ in range(count):
             self._segments.pop(0).delete()
+        if count:
+            self._advance()
         return count
 
     def close(self) -> None:

@@ -38,8 +38,8 @@ def validate_records(
     """Check the *records* of one partition in a Produce request of *version*, and return them as batches.
 
     Raises ApiError for invalid records, with the error code that Kafka sends in this case: CORRUPT_MESSAGE,
-    MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_RECORD, INVALID_TIMESTAMP, UNSUPPORTED_COMPRESSION_TYPE
-    or INVALID_TXN_STATE.
+    MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_RECORD, INVALID_TIMESTAMP or
+    UNSUPPORTED_COMPRESSION_TYPE.
     """
     data = memoryview(records) if records is not None else memoryview(b"")
     batches: list[RecordBatch] = []
@@ -113,8 +113,8 @@ def _check_header(batch: RecordBatch) -> None:
         raise ApiError(
             ErrorCode.INVALID_RECORD, "a producer sent control records, which only the broker may write"
         )
-    if batch.is_transactional:
-        raise ApiError(ErrorCode.INVALID_TXN_STATE, "this broker does not support transactions")
+    if batch.is_transactional and batch.producer_id < 0:
+        raise ApiError(ErrorCode.INVALID_RECORD, "a batch of a transaction has no producer id")
     if batch.count < 1 or batch.last_offset - batch.base_offset + 1 != batch.count:
         raise ApiError(
             ErrorCode.INVALID_RECORD,

@@ -9,8 +9,11 @@ from pyklient.broker.log.clean_shutdown import LogState
 from pyklient.broker.log.log_config import LogConfig
 from pyklient.broker.log.producer_state import ProducerStates
 from pyklient.broker.log.segment import Segment
+from pyklient.broker.log.transaction_index import AbortedTransaction
+from pyklient.broker.log.transaction_markers import TransactionMarker, read_marker
+from pyklient.errors import ProtocolError
 
-__all__ = ["new_segment", "recover_segments", "restore_segments"]
+__all__ = ["end_transaction", "new_segment", "recover_segments", "restore_segments"]
 
 _logger = logging.getLogger("pyklient.broker")
 
@@ -46,8 +49,8 @@ def restore_segments(
 
 
 def recover_segments(directory: Path, config: LogConfig, producers: ProducerStates) -> list[Segment]:
-    """Open the segments of a log, check all their batches, and add the batches of idempotent producers to
-    *producers*.
+    """Open the segments of a log, check all their batches, and add the batches and transactions of producers
+    to *producers*. The aborted transactions are written into the segments' transaction indexes.
 
     If a batch is invalid, it is deleted with all bytes and segments after it.
     """
@@ -65,7 +68,8 @@ def recover_segments(directory: Path, config: LogConfig, producers: ProducerStat
             continue
         found = segment.path.stat().st_size
         for header in segment.recover():
-            _remember(producers, header)
+            _remember(producers, segment, header)
+        segment.transactions.rewrite()
         if segment.size < found:
             intact = False
             _logger.warning(
@@ -85,13 +89,37 @@ def _base_offsets(directory: Path) -> list[int]:
     return sorted(int(stem) for stem in stems if stem.isdigit())
 
 
-def _remember(producers: ProducerStates, header: BatchHeader) -> None:
-    if (
-        header.producer_id >= 0
-        and header.base_sequence >= 0
-        and header.record_count > 0
-        and not header.is_control
-    ):
+def end_transaction(
+    producers: ProducerStates,
+    segment: Segment,
+    marker: TransactionMarker,
+    offset: int,
+    timestamp_ms: int,
+    *,
+    to_disk: bool = True,
+) -> None:
+    """Remember in *producers* that *marker* has ended a transaction. If it was aborted, add it to the
+    transaction index of *segment*, which contains the marker at *offset*."""
+    first_offset = producers.end_transaction(marker, timestamp_ms)
+    if first_offset is None or marker.is_commit:
+        return
+    still_open = producers.first_open_offset
+    last_stable_offset = offset + 1 if still_open is None else still_open
+    segment.transactions.add(
+        AbortedTransaction(marker.producer_id, first_offset, offset, last_stable_offset), to_disk=to_disk
+    )
+
+
+def _remember(producers: ProducerStates, segment: Segment, header: BatchHeader) -> None:
+    if header.producer_id < 0 or not header.record_count:
+        return
+    if header.is_control:
+        marker = _marker(segment, header)
+        if marker is not None:
+            end_transaction(
+                producers, segment, marker, header.last_offset, header.max_timestamp, to_disk=False
+            )
+    elif header.base_sequence >= 0 or header.is_transactional:
         producers.add_batch(
             header.producer_id,
             header.producer_epoch,
@@ -99,4 +127,13 @@ def _remember(producers: ProducerStates, header: BatchHeader) -> None:
             header.record_count,
             header.base_offset,
             header.max_timestamp,
+            transactional=header.is_transactional,
         )
+
+
+def _marker(segment: Segment, header: BatchHeader) -> TransactionMarker | None:
+    try:
+        return read_marker(segment.read(header.position, header.size))
+    except ProtocolError as error:
+        _logger.warning("%s: a control batch was ignored: %s", segment.path, error)
+        return None

@@ -1,4 +1,4 @@
-"""A segment of a partition's log: a file of batches, and its index.
+"""A segment of a partition's log: a file of batches, and its indexes.
 
 The files are named after the offset of the first record. Batches are only appended, and are written to the
 file before the producer gets its response. Therefore they survive a crash of the process. As with Kafka's
@@ -12,6 +12,7 @@ from pathlib import Path
 from pyklient.broker.log.batch_headers import BatchHeader, read_headers
 from pyklient.broker.log.clean_shutdown import SegmentState
 from pyklient.broker.log.offset_index import OffsetIndex
+from pyklient.broker.log.transaction_index import TransactionIndex
 from pyklient.protocol.primitives import Buffer
 
 __all__ = ["FileSlice", "Segment"]
@@ -19,14 +20,18 @@ __all__ = ["FileSlice", "Segment"]
 
 class FileSlice:
     """A range of bytes in a segment file, which can be sent with ``sendfile`` without being read into
-    memory."""
+    memory.
 
-    __slots__ = ("_segment", "length", "position")
+    No record in the range has the offset ``end_offset`` or a later one.
+    """
 
-    def __init__(self, segment: "Segment", position: int, length: int) -> None:
+    __slots__ = ("_segment", "end_offset", "length", "position")
+
+    def __init__(self, segment: "Segment", position: int, length: int, end_offset: int) -> None:
         self._segment = segment
         self.position = position
         self.length = length
+        self.end_offset = end_offset
 
     def open(self) -> int:
         """Return a new file descriptor of the segment file. The slice can be sent from it even if the topic
@@ -38,8 +43,8 @@ class FileSlice:
 
 
 class Segment:
-    """A segment: the files ``<base offset>.log`` and ``.index`` in *directory*. They are opened when they are
-    first used."""
+    """A segment: the files ``<base offset>.log``, ``.index`` and ``.txnindex`` in *directory*. They are
+    opened when they are first used."""
 
     def __init__(
         self, directory: Path, base_offset: int, *, index_interval_bytes: int, index_max_bytes: int
@@ -49,6 +54,7 @@ class Segment:
         self.index = OffsetIndex(
             self.path.with_suffix(".index"), interval_bytes=index_interval_bytes, max_bytes=index_max_bytes
         )
+        self.transactions = TransactionIndex(self.path.with_suffix(".txnindex"))
         self.size = 0
         self.last_offset = base_offset - 1
         self.max_timestamp = -1
@@ -85,20 +91,23 @@ class Segment:
             self.max_timestamp,
             len(self.index),
             self.index.unindexed_bytes,
+            len(self.transactions.entries),
         )
 
     def restore(self, state: SegmentState) -> bool:
         """Open the segment with *state*, which a clean shutdown has saved. Return False if the files do not
         match *state*.
 
-        Reads the index, and checks the batches after the last entry of the index: they must be valid, and the
-        last of them must end at the end of the file.
+        Reads the indexes, and checks the batches after the last entry of the offset index: they must be
+        valid, and the last of them must end at the end of the file.
         """
         try:
             size = os.stat(self.path).st_size
         except FileNotFoundError:
             size = 0
         if size != state.size or not self.index.load(state.index_entries, state.unindexed_bytes):
+            return False
+        if not self.transactions.load(state.aborted_transactions):
             return False
         if size:
             end = (0, self.base_offset - 1)
@@ -112,7 +121,8 @@ class Segment:
     def recover(self) -> Iterator[BatchHeader]:
         """Read and check the whole segment file, and yield the header of each valid batch.
 
-        The bytes after the last valid batch are cut off, and the index is built anew.
+        The bytes after the last valid batch are cut off, and the index is built anew. The caller adds the
+        aborted transactions.
         """
         fd = self.descriptor()
         end = os.fstat(fd).st_size
@@ -168,6 +178,7 @@ class Segment:
         on."""
         self.path.unlink(missing_ok=True)
         self.index.path.unlink(missing_ok=True)
+        self.transactions.unlink()
 
     def _count(self, last_offset: int, max_timestamp: int, size: int, *, to_disk: bool = True) -> None:
         self.index.add_batch(last_offset - self.base_offset, self.size, size, to_disk=to_disk)

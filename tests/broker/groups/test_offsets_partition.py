@@ -104,7 +104,7 @@ def test_the_offsets_of_a_deleted_topic_are_deleted_by_few_batches(stored: Store
     for number in range(1001):
         stored.partition.commit(f"g{number}", offsets, 1)
     stored.partition.delete_topics({"clicks"}, 2)
-    assert [len(records) for records in stored.log.records()][1001:] == [1000, 1]
+    assert [len(records) for _, records in stored.log.batches()][1001:] == [1000, 1]
     for found in (stored.partition, stored.restart()):
         assert found.topics == {"views"}
         assert len(found.groups) == 1001
@@ -148,7 +148,7 @@ def test_the_log_does_not_grow_with_every_commit_for_ever(stored: Stored) -> Non
         if not step:
             stored.partition.commit("h", {CLICKS: CommittedOffset(1, 0, "")}, 1)
     assert stored.log.size < size / 100
-    kept = [(each.offset, each.value is None) for records in stored.log.records() for each in records]
+    kept = [(each.offset, each.value is None) for _, records in stored.log.batches() for each in records]
     assert kept == [(0, False), (end - 1, False), (end, False)]
     for found in (stored.partition, stored.restart()):
         assert found.groups == {"g", "h"}
@@ -158,4 +158,4 @@ def test_the_log_does_not_grow_with_every_commit_for_ever(stored: Stored) -> Non
         }
     assert stored.log.end_offset == end + 1
     list(stored.partition.compact())
-    assert [len(records) for records in stored.log.records()] == [2, 1], "a small log is left alone"
+    assert [len(records) for _, records in stored.log.batches()] == [2, 1], "a small log is left alone"

@@ -31,7 +31,7 @@ def opened(directory: Path) -> PartitionLog:
 def newest(log: PartitionLog) -> dict[bytes | None, tuple[int, bytes]]:
     """Return the offset and value of the newest record of each key that has a value."""
     found: dict[bytes | None, tuple[int, bytes]] = {}
-    for records in log.records():
+    for _, records in log.batches():
         for record in records:
             found.pop(record.key, None)
             if record.value is not None:
@@ -64,7 +64,7 @@ def compact(log: PartitionLog) -> int:
 def test_the_newest_record_of_each_key_keeps_its_offset(log: PartitionLog, tmp_path: Path) -> None:
     end = log.end_offset
     assert compact(log) == len(NEWEST)
-    assert sum(len(records) for records in log.records()) == len(NEWEST)
+    assert sum(len(records) for _, records in log.batches()) == len(NEWEST)
     assert len(list(tmp_path.glob("*.log"))) == 2
     log.append_own([NewRecord(4, b"new", b"value")])
     again = opened(tmp_path)

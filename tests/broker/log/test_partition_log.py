@@ -303,7 +303,7 @@ def test_damaged_and_forbidden_batches_are_refused_and_leave_no_trace(opened: Op
     assert refusal(log, batch(10, size=300)) == ErrorCode.MESSAGE_TOO_LARGE
     assert refusal(log, batch(1, timestamp_type=1)) == ErrorCode.INVALID_TIMESTAMP
     assert refusal(log, batch(1, control=True)) == ErrorCode.INVALID_RECORD
-    assert refusal(log, batch(1, transactional=True)) == ErrorCode.INVALID_TXN_STATE
+    assert refusal(log, batch(1, transactional=True)) == ErrorCode.INVALID_RECORD
     assert refusal(log, batch(0)) == ErrorCode.INVALID_RECORD
     assert refusal(log, batch(1, compression=Compression.ZSTD), 6) == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
     assert refusal(opened(segment_bytes="100"), good) == ErrorCode.RECORD_LIST_TOO_LARGE

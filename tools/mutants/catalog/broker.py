@@ -42,14 +42,14 @@ MUTANTS: Final = (
     Mutant(
         "broker: an older epoch is not fenced",
         "pyklient/broker/log/producer_state.py",
-        "        if epoch < state.epoch:\n",
-        "        if epoch < state.epoch - 1:\n",
+        "        if state is not None and epoch < state.epoch:\n",
+        "        if state is not None and epoch < state.epoch - 1:\n",
         ("tests/broker/log/test_producer_state.py::test_an_older_epoch_is_fenced",),
     ),
     Mutant(
         "broker: a producer's state is lost when its log is opened",
         "pyklient/broker/log/recovery.py",
-        "            _remember(producers, header)\n",
+        "            _remember(producers, segment, header)\n",
         "            pass\n",
         (
             "tests/broker/log/test_partition_log.py::test_sequences_of_producers_are_known_again_after_a_restart",
@@ -108,8 +108,8 @@ MUTANTS: Final = (
     Mutant(
         "broker: the high watermark is the last offset",
         "pyklient/broker/log/high_watermark.py",
-        "        self.high_watermark = self.last_stable_offset = log_end_offset\n        if",
-        "        self.high_watermark = self.last_stable_offset = log_end_offset - 1\n        if",
+        "        self.high_watermark = log_end_offset\n",
+        "        self.high_watermark = log_end_offset - 1\n",
         ("tests/broker/handlers/test_fetch.py::test_records_are_read_in_every_version_and_codec",),
     ),
     Mutant(
@@ -171,10 +171,10 @@ MUTANTS: Final = (
         ("tests/broker/test_fetch_sessions.py::test_a_request_that_comes_twice_is_refused_the_second_time",),
     ),
     Mutant(
-        "broker: transactional records are stored",
+        "broker: records of a transaction without a producer are stored",
         "pyklient/broker/log/record_validation.py",
-        "    if batch.is_transactional:\n",
-        "    if batch.is_transactional and batch.is_control:\n",
+        "    if batch.is_transactional and batch.producer_id < 0:\n",
+        "    if batch.is_control and batch.producer_id < 0:\n",
         (
             "tests/broker/log/test_partition_log.py::test_damaged_and_forbidden_batches_are_refused_and_leave_no_trace",
         ),
@@ -249,15 +249,15 @@ MUTANTS: Final = (
     Mutant(
         "broker: committed offsets do not outlive the broker",
         "pyklient/broker/groups/offsets_partition.py",
-        "        self._log.append_own(records)\n",
+        "        self._log.append_own(records, producer)\n",
         "",
         ("tests/broker/groups/test_offsets_partition.py::test_what_was_committed_is_there_after_a_restart",),
     ),
     Mutant(
         "broker: a group that is not loaded yet is served",
         "pyklient/broker/groups/group_coordinator.py",
-        "if not self._is_loaded(self._partition(group_id)):",
-        "if self._partition(group_id).loaded and False:",
+        "if not self.partitions.is_loaded(self.partitions.of_group(group_id)):",
+        "if self.partitions.of_group(group_id).loaded and False:",
         (
             "tests/broker/handlers/test_coordinator_load.py::test_requests_about_a_group_that_is_not_loaded_yet_get_the_error_of_kafka",
         ),
