@@ -93,6 +93,7 @@ if TYPE_CHECKING:
         UnsupportedCodecError,
         UnsupportedVersionError,
     )
+    from pyklient.group_metadata import GroupMetadata
     from pyklient.kernel import Delivery, KeyedMessage, Message
     from pyklient.mirror.mirror import Mirror
     from pyklient.offset_stores.offset_store import OffsetStore
@@ -122,6 +123,7 @@ __all__ = [
     "CorruptRecords",
     "Delivery",
     "Fetched",
+    "GroupMetadata",
     "KafkaStream",
     "Message",
     "OffsetAndMetadata",
@@ -219,6 +221,7 @@ _HOMES: Final = {
     "pyklient.consumer.consumer_connector": "ConsumerConnector",
     "pyklient.consumer.group.rebalance_listener": "ClassicRebalanceListener ConsumerRebalanceListener",
     "pyklient.consumer.topic_filters.topic_filter": "Blacklist Whitelist",
+    "pyklient.group_metadata": "GroupMetadata",
     "pyklient.consumer.kafka_stream": "KafkaStream",
     "pyklient.consumer.bounded_read": "BoundedRead read",
     "pyklient.consumer.simple.broker_consumer": "BrokerConsumer",

@@ -15,6 +15,7 @@ from pyklient.consumer.fetch.fetcher_manager import FetcherManager
 from pyklient.consumer.gathered_metrics import consumer_metrics
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
 from pyklient.consumer.group.classic_listener import RebalanceListener, check_listener
+from pyklient.consumer.group.member_metadata import member_metadata
 from pyklient.consumer.group.membership import Membership
 from pyklient.consumer.group.membership_and_offset_storage import choose_coordination
 from pyklient.consumer.group.standalone_membership import StandaloneMembership
@@ -35,6 +36,7 @@ from pyklient.consumer.stream_control import StreamControl
 from pyklient.consumer.stream_creation import StreamCreation
 from pyklient.consumer.topic_filters.topic_filter import TopicFilter
 from pyklient.errors import ConfigurationError, MessageStreamsExistError, PartitionNotAssignedError
+from pyklient.group_metadata import GroupMetadata
 from pyklient.metrics.snapshots import ConsumerMetrics
 from pyklient.net.network_client import NetworkClient
 from pyklient.serialization import Decoder
@@ -46,6 +48,11 @@ if TYPE_CHECKING:
 __all__ = ["ConsumerConnector"]
 
 _MOST_WORKERS = 10_000
+_NOT_PICKLED = (
+    "a ConsumerConnector cannot be pickled: it holds connections and threads. Create it where it is used, "
+    "from the same options"
+)
+_STREAMS_EXIST = "this connector has already made its streams; create another connector for other topics"
 
 
 class ConsumerConnector:
@@ -107,10 +114,7 @@ class ConsumerConnector:
         return repr(self._lifecycle)
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            "a ConsumerConnector cannot be pickled: it holds connections and threads. Create it where it is "
-            "used, from the same options"
-        )
+        raise TypeError(_NOT_PICKLED)
 
     def __enter__(self) -> Self:
         return self
@@ -127,9 +131,7 @@ class ConsumerConnector:
         """Call the methods of *listener* at each rebalance. Raises MessageStreamsExistError if the connector
         has made its streams already."""
         if self._choice is not None:
-            raise MessageStreamsExistError(
-                "set the rebalance listener before the connector makes its streams"
-            )
+            raise MessageStreamsExistError("set the rebalance listener before you make the streams")
         self._listener = check_listener(listener)
 
     def create_message_streams(
@@ -299,6 +301,16 @@ class ConsumerConnector:
         """
         self._control.commit_async(self._streams, offsets, callback)
 
+    def group_metadata(self) -> GroupMetadata:
+        """Return the metadata of this member for ``Producer.send_offsets_to_transaction``.
+
+        Call this method before you read the first message of a transaction. If the group rebalances after
+        that, the group coordinator refuses the offsets, because another member may own the partitions: abort
+        the transaction, and read again. Raises CommitError if the connector is not a member of its group now.
+        """
+        self._control.check_commits(at_close=True)
+        return member_metadata(self._config, self._membership, self._ownership)
+
     def metrics(self) -> ConsumerMetrics:
         """Return what this connector has done so far: records, bytes, rates, lag, rebalances, commits, and
         the requests to each broker.
@@ -333,14 +345,8 @@ class ConsumerConnector:
         connector."""
         self._lifecycle.check_open()
         if self._choice is not None:
-            raise MessageStreamsExistError(
-                "this connector has already made its streams; create another connector for other topics"
-            )
-        self._kafka_streams = {
-            core: KafkaStream(core, self._control)
-            for core in choice.streams
-            if not isinstance(core, ParallelStream)  # whose messages are queued for workers already
-        }
+            raise MessageStreamsExistError(_STREAMS_EXIST)
+        self._kafka_streams = _kafka_streams(choice, self._control)
         self._choice = choice
         self._membership = membership or self._membership
         self._streams.extend(choice.streams)
@@ -355,6 +361,14 @@ def _options(properties: Mapping[str, object], profile: "ProfileName | None") ->
     from pyklient.properties.consumer_properties import consumer_options
 
     return consumer_options(properties, profile)
+
+
+def _kafka_streams(choice: StreamChoice, control: StreamControl) -> dict[StreamCore, KafkaStream]:
+    """Return the streams of *choice* as the program gets them. The messages of a ParallelStream are queued
+    for workers already, so the program does not get such a stream."""
+    return {
+        core: KafkaStream(core, control) for core in choice.streams if not isinstance(core, ParallelStream)
+    }
 
 
 def _no_stream(partition: TopicPartition, *, is_parallel: bool) -> PartitionNotAssignedError:

@@ -138,7 +138,7 @@ class Feed:
         """Return the committed offset of *group* in each partition."""
         wanted = [TopicPartition(topic, partition) for partition in range(partitions)]
         coordinator = GroupCoordinatorClient(group)
-        found = self._client.play(fetch_offsets(coordinator, wanted, stable=False), _PATIENCE)
+        found = self._client.play(fetch_offsets(coordinator, wanted), _PATIENCE)
         return [None if (at := found[each]) is None else at.offset for each in wanted]
 
 

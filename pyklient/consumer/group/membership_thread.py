@@ -22,6 +22,9 @@ class MembershipThread:
         self._over = False
         self.joined: Future[None] = Future()
         """Done when the first partitions are assigned, or when an error makes that impossible."""
+        self.problem: KafkaError | None = None
+        """The last failure to begin to read the partitions that the group has assigned. None if there is
+        none."""
 
     def start(self, run: Callable[[], None]) -> None:
         """Start the thread, which calls *run*."""
@@ -30,13 +33,17 @@ class MembershipThread:
 
     def wait_until_joined(self, timeout: float, failure: str) -> None:
         """Return when the first partitions are assigned. Raise the error that makes that impossible, or
-        KafkaTimeoutError with the text *failure* after *timeout* seconds."""
+        KafkaTimeoutError after *timeout* seconds, with ``problem`` or else with the text *failure*."""
         try:
             self.joined.result(timeout)
         except KafkaError:
             raise
         except TimeoutError:
-            raise KafkaTimeoutError(failure) from None
+            if self.problem is None:
+                raise KafkaTimeoutError(failure) from None
+            raise KafkaTimeoutError(
+                f"this member could not begin to read its partitions within {timeout:.3g} s: {self.problem}"
+            ) from self.problem
 
     def wake(self) -> None:
         """End the present :meth:`wait`, or the next one if the thread is not waiting. This method acquires no

@@ -23,7 +23,6 @@ from pyklient.net.network_client import NetworkClient
 from pyklient.protocol.messages import (
     OffsetCommitRequest,
     OffsetCommitResponse,
-    OffsetFetchRequest,
 )
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
@@ -77,7 +76,6 @@ class KafkaOffsetStorage:
     ) -> None:
         self._client = client
         self._coordinator = coordinator
-        self._stable = config.isolation_level == "read_committed"
         # An automatic commit runs on the group's thread, where the next heartbeat must not be late.
         self._connect_timeout = config.heartbeat_interval_ms / 1000
         # The group coordinator knows no members of a group that ZooKeeper coordinates.
@@ -91,11 +89,10 @@ class KafkaOffsetStorage:
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """Return the committed offset of each of *partitions*, or None for a partition without one.
 
-        Under ``read_committed``, wait for transactions that are about to commit offsets (KIP-447).
+        If an open transaction has offsets for one of *partitions*, wait for its end (KIP-447). A member that
+        began before these offsets would read messages a second time if the transaction is then committed.
         """
-        return self._dialogues.play(
-            fetch_offsets(self._coordinator, partitions, stable=self._stable), timeout
-        )
+        return self._dialogues.play(fetch_offsets(self._coordinator, partitions), timeout)
 
     def commit(
         self,
@@ -230,27 +227,29 @@ def _commit_left(
 
 
 def fetch_offsets(
-    coordinator: GroupCoordinatorClient, partitions: Collection[TopicPartition], *, stable: bool
+    coordinator: GroupCoordinatorClient, partitions: Collection[TopicPartition]
 ) -> Dialogue[dict[TopicPartition, OffsetAndMetadata | None]]:
     """Return the committed offset of each of *partitions*, or None for a partition without one.
 
-    If *stable*, wait for transactions that are about to commit offsets (KIP-447).
+    If an open transaction has offsets for one of *partitions*, wait for its end (KIP-447).
     """
     if not partitions:
         return {}
-    request = offset_fetch_request(coordinator.group_id, partitions, stable=stable)
-    found = yield from retried(partial(_fetch, coordinator, request))
+    found = yield from retried(partial(_fetch, coordinator, partitions))
     return found.of(partitions, coordinator.group_id)
 
 
-def _fetch(coordinator: GroupCoordinatorClient, request: OffsetFetchRequest) -> Dialogue[FetchedOffsets]:
+def _fetch(
+    coordinator: GroupCoordinatorClient, partitions: Collection[TopicPartition]
+) -> Dialogue[FetchedOffsets]:
     """Ask the coordinator once for committed offsets. Raise the error in its response."""
+    request = offset_fetch_request(coordinator.group_id, partitions, stable=True)
     try:
         response = yield from coordinator.ask(request, max_version=ONE_GROUP)
-    except UnsupportedVersionError:
-        if not request.require_stable:
+    except UnsupportedVersionError as error:
+        if error.retriable:
             raise
-        request.require_stable = False  # old brokers cannot wait for transactions
+        request.require_stable = False  # brokers before Kafka 2.5 do not tell that a transaction has offsets
         response = yield from coordinator.ask(request, max_version=ONE_GROUP)
     found = fetched_offsets(response)
     if found.first_error in _MOVED:

@@ -119,26 +119,26 @@ def test_a_partition_that_the_response_leaves_out_does_not_count_as_committed() 
 
 def test_a_partition_that_the_response_leaves_out_is_not_one_without_a_committed_offset() -> None:
     with pytest.raises(ProtocolError, match="offsets of group g: the response does not contain t-1, u-0"):
-        play(fetch_offsets(coordinator(), [T0, T1, U0], stable=False), [stored(42)])
+        play(fetch_offsets(coordinator(), [T0, T1, U0]), [stored(42)])
 
 
 def test_committed_offsets_come_by_partition_and_none_where_there_is_none() -> None:
-    found, _ = play(fetch_offsets(coordinator(), [T0, T1], stable=False), [stored(42, -1)])
+    found, _ = play(fetch_offsets(coordinator(), [T0, T1]), [stored(42, -1)])
     assert found == {T0: OffsetAndMetadata(42), T1: None}
 
 
 def test_offset_0_is_a_committed_offset() -> None:
-    found, _ = play(fetch_offsets(coordinator(), [T0], stable=False), [stored(0)])
+    found, _ = play(fetch_offsets(coordinator(), [T0]), [stored(0)])
     assert found == {T0: OffsetAndMetadata(0)}
 
 
 def test_asking_for_nothing_asks_nobody() -> None:
-    assert play(fetch_offsets(coordinator(), [], stable=False), []) == ({}, [])
+    assert play(fetch_offsets(coordinator(), []), []) == ({}, [])
 
 
 @pytest.mark.parametrize("busy", [stored(-1, code=UNSTABLE), stored(-1, topic_code=LOADING)])
 def test_offsets_that_are_about_to_change_are_asked_for_again(busy: OffsetFetchResponse) -> None:
-    found, asked = play(fetch_offsets(coordinator(), [T0], stable=True), [busy, stored(5)])
+    found, asked = play(fetch_offsets(coordinator(), [T0]), [busy, stored(5)])
     assert found == {T0: OffsetAndMetadata(5)}
     assert [each.require_stable for each in asked] == [True, True]
 
@@ -146,15 +146,13 @@ def test_offsets_that_are_about_to_change_are_asked_for_again(busy: OffsetFetchR
 def test_a_group_that_we_may_not_read_is_an_error() -> None:
     with pytest.raises(BrokerError, match="group g"):
         play(
-            fetch_offsets(coordinator(), [T0], stable=False),
+            fetch_offsets(coordinator(), [T0]),
             [stored(-1, topic_code=GROUP_AUTHORIZATION_FAILED)],
         )
 
 
 def test_an_old_broker_that_cannot_wait_for_transactions_is_asked_without() -> None:
-    found, asked = play(
-        fetch_offsets(coordinator(), [T0], stable=True), [UnsupportedVersionError("6 only"), stored(5)]
-    )
+    found, asked = play(fetch_offsets(coordinator(), [T0]), [UnsupportedVersionError("6 only"), stored(5)])
     assert found == {T0: OffsetAndMetadata(5)}
     assert asked[1].require_stable is False
 
@@ -162,7 +160,7 @@ def test_an_old_broker_that_cannot_wait_for_transactions_is_asked_without() -> N
 def test_offsets_are_asked_for_and_committed_again_wherever_the_coordinator_has_gone() -> None:
     gone = BrokerConnectionError("gone")
     moved = [gone, FindCoordinatorResponse(node_id=8), Metadata(nodes={8: Node(8, "localhost", 1)})]
-    found, _ = play(fetch_offsets(coordinator(), [T0], stable=False), [*moved, stored(5)])
+    found, _ = play(fetch_offsets(coordinator(), [T0]), [*moved, stored(5)])
     assert found == {T0: OffsetAndMetadata(5)}
     left = {T0: OffsetAndMetadata(1)}
     assert play(commit_offsets(coordinator(), NOBODY, left), [*moved, answer({T0: 0})])[0] == {}

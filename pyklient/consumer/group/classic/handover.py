@@ -98,13 +98,14 @@ class Handover:
         except KafkaError as error:
             if not error.retriable:
                 raise
+            self._group_thread.problem = error
             log.info(
                 "group %s: this member tries again to fetch the committed offsets, because of an error: %s",
                 member.group_id,
                 error,
             )
         else:
-            self._owned, self.pending = frozenset(partitions), None
+            self._owned, self.pending, self._group_thread.problem = frozenset(partitions), None, None
             if self._noticed is Event.LOST:
                 self._handler.lost(self._owned)
             member.owned = self._owned if member.incremental and member.generation >= 0 else frozenset()

@@ -15,7 +15,8 @@ from pyklient.consumer.group.classic.member import Member
 from pyklient.consumer.group.classic.states import Event
 from pyklient.consumer.group.membership_thread import MembershipThread
 from pyklient.consumer.owned_partitions import MemberIdentity
-from pyklient.errors import BrokerConnectionError, KafkaError
+from pyklient.error_codes import ErrorCode
+from pyklient.errors import BrokerConnectionError, KafkaError, KafkaTimeoutError, broker_error
 from pyklient.topic_partition import TopicPartition
 from tests.consumer.feed import wait_for
 from tests.consumer.group.classic.test_dialogues import stable
@@ -93,14 +94,17 @@ class Open:
 
 @contextmanager
 def handing_over(
-    handler: ScriptedHandler, heartbeats: ScriptedHeartbeats, member: Member
+    handler: ScriptedHandler,
+    heartbeats: ScriptedHeartbeats,
+    member: Member,
+    thread: MembershipThread | None = None,
 ) -> Iterator[Handover]:
     """Run the rebalance thread of a handover until the block ends."""
     stub: Any = handler
     dialogues: Any = Open()
     beats: Any = heartbeats
-    thread = MembershipThread("member")
-    handover = Handover(ConsumerConfig(group_id="g"), member, stub, dialogues, beats, thread)
+    group_thread = thread or MembershipThread("member")
+    handover = Handover(ConsumerConfig(group_id="g"), member, stub, dialogues, beats, group_thread)
     handover.thread.thread.start()
     try:
         yield handover
@@ -168,3 +172,17 @@ def test_the_lease_of_the_streams_goes_on_while_a_member_with_partitions_joins()
         with handover.keeping_lease():
             wait_for(lambda: len(handler.kept) > 2, "the lease to be extended again and again")
         assert max(handler.kept) == 130.0, "the group waits for its members for 20 s at most"
+
+
+def test_a_member_that_has_joined_and_cannot_begin_to_read_tells_why() -> None:
+    handler, thread = ScriptedHandler(), MembershipThread("member")
+    with handing_over(handler, ScriptedHeartbeats(), stable(), thread) as handover:
+        handler.error = broker_error(ErrorCode.UNSTABLE_OFFSET_COMMIT, "cannot fetch the offsets of group g")
+        handover.assign([ZERO])
+        with pytest.raises(KafkaTimeoutError, match=r"partitions within 0 s: .* still open") as raised:
+            thread.wait_until_joined(0, "it could not join")
+        assert raised.value.__cause__ is handler.error
+        handler.error = None
+        handover.assign([ZERO])
+        with pytest.raises(KafkaTimeoutError, match="it could not join"):
+            thread.wait_until_joined(0, "it could not join")

@@ -1,0 +1,43 @@
+"""Makes the metadata by which a transaction that commits offsets names this member of a group."""
+
+from pyklient.config import ConsumerConfig
+from pyklient.consumer.group.membership import Membership
+from pyklient.consumer.group.standalone_membership import StandaloneMembership
+from pyklient.consumer.owned_partitions import NOBODY, Assignment, Ownership
+from pyklient.errors import CommitError, ConfigurationError
+from pyklient.group_metadata import GroupMetadata
+
+__all__ = ["member_metadata"]
+
+
+def member_metadata(config: ConsumerConfig, membership: Membership, ownership: Ownership) -> GroupMetadata:
+    """Return the GroupMetadata of a client, as ``ConsumerConnector.group_metadata`` describes it.
+
+    The generation is the one in which the client got the partitions that it owns now. The membership may be
+    in a later generation already, whose partitions the client has not got yet.
+    """
+    group_id = config.group_id
+    assert group_id is not None, "the caller has checked it"
+    _check_in_kafka(config)
+    assignment = ownership.assignment or Assignment()
+    if assignment.identity == NOBODY and not isinstance(membership, StandaloneMembership):
+        # Without a member id, the coordinator would accept the offsets of partitions that others own now.
+        if ownership.assignment is None:
+            raise CommitError(
+                f"the connector is not a member of group {group_id} yet: make its streams before you call "
+                "group_metadata()"
+            )
+        raise CommitError(
+            f"the connector is not a member of group {group_id} now, so offsets cannot be committed for it: "
+            "abort the transaction, and go on reading"
+        )
+    return GroupMetadata(group_id, *assignment.identity)
+
+
+def _check_in_kafka(config: ConsumerConfig) -> None:
+    """Raise ConfigurationError unless the offsets of the group in *config* are in Kafka only."""
+    if config.coordination != "kafka" or config.offset_storage != "kafka" or config.dual_commit:
+        raise ConfigurationError(
+            "a transaction commits offsets to Kafka only, so a connector with coordination, offsets_storage "
+            "or dual_commit_enabled for ZooKeeper has no group metadata; remove these options"
+        )
