@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.commit.offset_committer import OffsetCommitter
-from pyklient.consumer.fetch.consumed_positions import Position
+from pyklient.consumer.consumed_positions import Position
 from pyklient.consumer.fetch.fetch_position import Cursor
 from pyklient.consumer.fetch.fetcher_manager import FetcherManager
 from pyklient.consumer.owned_partitions import Ownership

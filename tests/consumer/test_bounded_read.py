@@ -152,6 +152,7 @@ def test_a_broker_that_falls_silent_is_noticed(feed: Feed) -> None:
     topic = feed.topic(1, "a")
     reading = read(feed.bootstrap_servers, topic, consumer_timeout_ms=100)
     reading._cursors[0].end = 5  # as if more had been promised
+    reading._stream.end_with(reading._cursors)
     with reading, pytest.raises(ConsumerTimeout):
         list(reading)
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from pyklient.consumer.fetch.consumed_positions import Position
+from pyklient.consumer.consumed_positions import Position
 from pyklient.consumer.owned_partitions import Assignment, Ownership
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition

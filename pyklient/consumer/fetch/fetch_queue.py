@@ -5,7 +5,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 
-from pyklient.consumer.fetch.consumed_positions import Positions
+from pyklient.consumer.consumed_positions import Positions
 from pyklient.consumer.fetch.fetch_position import Cursor, FetchedBatches, FetchFailure, Item
 from pyklient.errors import ConsumerTimeout, KafkaError, PartitionNotAssignedError, for_another
 from pyklient.kernel import Lease
@@ -84,7 +84,7 @@ class FetchQueue:
             ):
                 self._add([FetchedBatches(cursor, NO_BYTES, offset, offset)])
             else:
-                self.positions.note_start(cursor, offset)
+                self.positions.note_start(cursor.owned, offset)
                 self._ring()
 
     def begin(self, cursor: Cursor, *, held_back: bool = False) -> None:

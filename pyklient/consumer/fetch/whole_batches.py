@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from pyklient.consumer.fetch.read_epochs import leader_epoch_at
+from pyklient.consumer.read_epochs import leader_epoch_at
 from pyklient.errors import CorruptRecordError
 from pyklient.protocol.records import RecordBatch
 from pyklient.protocol.records.batch_header import batch_end

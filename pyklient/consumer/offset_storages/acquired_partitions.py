@@ -10,7 +10,7 @@ import threading
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from pyklient.consumer.fetch.consumed_positions import Position
+from pyklient.consumer.consumed_positions import Position
 from pyklient.consumer.locks import new_saving_lock
 from pyklient.errors import OffsetStoreFencedError
 from pyklient.offset_stores.offset_store import PositionChange, StoredPosition

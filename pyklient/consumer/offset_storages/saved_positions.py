@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from pyklient.consumer.fetch.consumed_positions import Position
+from pyklient.consumer.consumed_positions import Position
 from pyklient.consumer.offset_storages.acquired_partitions import Acquired, AcquiredPartitions, Save, fenced
 from pyklient.consumer.offset_storages.offset_storage import Rejections
 from pyklient.consumer.owned_partitions import MemberIdentity

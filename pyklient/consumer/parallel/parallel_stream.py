@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from pyklient.consumer.fetch.consumed_positions import Position
+from pyklient.consumer.consumed_positions import Position
 from pyklient.consumer.fetch.fetch_position import Cursor
 from pyklient.consumer.parallel.key_queues import KeyQueues, Order
 from pyklient.consumer.parallel.partition_progress import PartitionProgress

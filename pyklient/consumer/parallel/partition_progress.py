@@ -3,7 +3,7 @@
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator
 
-from pyklient.consumer.fetch.consumed_positions import Position
+from pyklient.consumer.consumed_positions import Position
 from pyklient.consumer.owned_partitions import OwnedPartition
 from pyklient.consumer.parallel import completed_offsets
 from pyklient.kernel import Message

@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TypeAlias, TypeVar
 
-from pyklient.consumer.fetch.consumed_positions import Position, Starts
+from pyklient.consumer.consumed_positions import Position
 from pyklient.consumer.fetch.fetch_position import Cursor, FetchedBatches, FetchFailure
 from pyklient.consumer.fetch.fetch_queue import NO_BYTES, FetchQueue
 from pyklient.consumer.stream.decoding_failures import DecodingFailures
 from pyklient.consumer.stream.handed_counts import HandedCounts
-from pyklient.consumer.stream.message_in_hand import InHand
+from pyklient.consumer.stream.message_in_hand import InHand, Starts
 from pyklient.consumer.stream.messages_or_columns import AnyChunk, Decoding, Form
 from pyklient.kernel import Chunk, Lease, Message
 from pyklient.kernel.decode.column_decoding import ColumnChunk
@@ -101,15 +101,14 @@ class ChunkReader:
             if self.chunk is not chunk:
                 return
             if chunk.handed and self._queue.source is not None:
-                self._positions.note(self._queue.source.cursor, chunk.position)
+                self._positions.note(self._queue.source.cursor.owned, chunk.position)
             self.count_handed()
             self.chunk = remade
             self._counts.go_on()
             chunk.stop()  # for a loop that still holds it
 
     def _leave_chunk(self) -> None:
-        """Drop the chunk, because no more of its messages can be handed out. The stream's lock must be
-        held."""
+        """Drop the chunk, because it can hand out no more messages. The stream's lock must be held."""
         chunk, source = self.chunk, self._queue.source
         if chunk is None or source is None or source.cursor.dropped:
             self.chunk = None  # Ctrl-C interrupted a call of pause or seek that had replaced the source
@@ -119,14 +118,14 @@ class ChunkReader:
             # Ctrl-C interrupted a call of pause: what the chunk did not hand out is decoded again.
             unread = self._in_hand.unread(source, chunk.position)
             if chunk.handed:
-                self._positions.note(source.cursor, chunk.position)
+                self._positions.note(source.cursor.owned, chunk.position)
             self.chunk, self._queue.source = None, unread
             source.cursor.taken -= source.at - unread.at
             return
         # The position moves past what is skipped after the last message, if all batches have been read.
         at_end = not source.size and not self._stopped
         next_offset = source.next_offset if at_end else chunk.position
-        self._positions.note_left(source.cursor, chunk.position if chunk.handed else None, next_offset)
+        self._positions.note_left(source.cursor.owned, chunk.position if chunk.handed else None, next_offset)
         self.chunk = None
         if at_end or self._stopped:
             self._queue.source = None
@@ -204,15 +203,16 @@ class ChunkReader:
             fetched, offset = self._in_hand.undecodable
             fetched.start, self._in_hand.undecodable = offset, None
         elif self.busy:
-            self._put_back(self._positions.repeat(self._in_hand.starts(self.chunk, self._queue.source)))
+            starts = self._in_hand.starts(self.chunk, self._queue.source)
+            self._positions.repeat(cursor.owned for cursor, _ in starts.values())
+            self._put_back(starts)
 
     def _put_back(self, starts: Starts) -> None:
-        """Put the messages in hand, which begin at *starts*, at the front of the queue. The lock must be
-        held."""
+        """Put the messages in hand, which begin at *starts*, back into the queue. The lock must be held."""
         if not starts:
             return
         for cursor, offset in starts.values():
-            self._positions.go_back(cursor, offset)
+            self._positions.go_back(cursor.owned, offset)
             if self._in_hand.must_be_fetched_again(cursor.partition):
                 self._restart(cursor, offset)
         self.count_handed()
@@ -241,7 +241,7 @@ class ChunkReader:
             before = self.handed(in_hand=True).get(cursor.partition)
             self.chunk = self._queue.source = None
         self._in_hand.leave_out(cursor.partition)
-        self._positions.seek(cursor, offset)
+        self._positions.seek(cursor.owned, offset)
         return before
 
     def pause(self, cursor: Cursor) -> None:
@@ -256,7 +256,7 @@ class ChunkReader:
                 if chunk.handed:
                     if self.busy:
                         self._in_hand.note_batch(cursor, chunk.last_handed)
-                    self._positions.note(cursor, chunk.position)
+                    self._positions.note(cursor.owned, chunk.position)
         self._queue.set_aside(cursor.partition, begun)
         if source is not None and begun is not None and begun is not source:
             self.chunk = None
@@ -309,10 +309,10 @@ class ChunkReader:
             if chunk is not None and source is not None and chunk.handed:
                 cursor = source.cursor
                 offset = chunk.last_handed if self.busy and not in_hand else chunk.position
-                found[cursor.partition] = self._positions.at(cursor, offset)
+                found[cursor.partition] = self._positions.at(cursor.owned, offset)
             if not in_hand:
                 for partition, (cursor, offset) in self._in_hand.batch.items():
-                    found[partition] = self._positions.at(cursor, offset)
+                    found[partition] = self._positions.at(cursor.owned, offset)
         return found
 
     def forget(self, partitions: Mapping[TopicPartition, int]) -> None:

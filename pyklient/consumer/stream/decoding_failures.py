@@ -160,7 +160,7 @@ class DecodingFailures:
             if not cursor.active or queue.next() is not item:
                 return False
             # First, so that Ctrl-C in the steps below cannot skip records that are not counted or logged.
-            queue.positions.note(cursor, to)
+            queue.positions.note(cursor.owned, to)
             if self._skipped != (cursor, to):
                 total, unlogged = cursor.counts.corrupt.plus(counts), [*self._unlogged, (corrupt, level)]
                 # One line, so that Ctrl-C cannot separate them.

@@ -1,11 +1,16 @@
 """The message or batch that a loop has in hand, and its bytes, so that it can be handed out again."""
 
-from pyklient.consumer.fetch.consumed_positions import Starts
+from collections.abc import Mapping
+from typing import TypeAlias
+
 from pyklient.consumer.fetch.fetch_position import Cursor, FetchedBatches
 from pyklient.consumer.stream.messages_or_columns import AnyChunk
 from pyklient.topic_partition import TopicPartition
 
-__all__ = ["InHand"]
+__all__ = ["InHand", "Starts"]
+
+Starts: TypeAlias = Mapping[TopicPartition, tuple[Cursor, int]]
+"""The offset at which messages of each partition begin, with the partition's cursor."""
 
 
 class InHand:

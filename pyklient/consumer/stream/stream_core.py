@@ -14,7 +14,7 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
 from pyklient import argument_checks
-from pyklient.consumer.fetch.consumed_positions import Position
+from pyklient.consumer.consumed_positions import Position
 from pyklient.consumer.fetch.fetch_position import Cursor
 from pyklient.consumer.fetch.fetch_queue import FetchQueue
 from pyklient.consumer.stream.active_loop import ActiveLoop, Loop
@@ -234,7 +234,7 @@ class StreamCore:
     def end_with(self, cursors: Sequence[Cursor]) -> None:
         """End the iteration when all of *cursors* have been handed out up to their ends."""
         with self._lock:
-            self.queue.positions.end_with([cursor.partition for cursor in cursors])
+            self.queue.positions.end_with({cursor.partition: cursor.end for cursor in cursors})
 
     def is_held_elsewhere(self) -> bool:
         """Return True if a loop in another thread has a message or batch in hand now."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pyklient.consumer.fetch.consumed_positions import Position
+from pyklient.consumer.consumed_positions import Position
 from pyklient.consumer.offset_storages.acquired_partitions import AcquiredPartitions, Save
 from pyklient.errors import OffsetStoreFencedError
 from pyklient.offset_stores import PositionChange, StoredPosition

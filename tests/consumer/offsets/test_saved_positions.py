@@ -19,8 +19,7 @@ from pyklient import (
     StreamInUseError,
     TopicPartition,
 )
-from pyklient.consumer.fetch.consumed_positions import Positions
-from pyklient.consumer.fetch.fetch_position import Cursor
+from pyklient.consumer.consumed_positions import Positions
 from pyklient.consumer.owned_partitions import OwnedPartition
 from pyklient.offset_stores import StoredPosition
 from tests.consumer.feed import Feed
@@ -312,12 +311,12 @@ def test_the_error_for_text_instead_of_a_store_hides_the_password() -> None:
 
 def test_records_that_are_skipped_after_the_last_message_do_not_count_as_messages() -> None:
     positions, zero = Positions(), TopicPartition("t", 0)
-    cursor = Cursor(OwnedPartition(zero), position=0, reset="none")
-    positions.note_left(cursor, 5, 6)
+    owned = OwnedPartition(zero)
+    positions.note_left(owned, 5, 6)
     assert (positions.all()[zero].offset, positions.all()[zero].after_message) == (6, 5)
-    positions.note_left(cursor, None, 9)  # nothing but control records
+    positions.note_left(owned, None, 9)  # nothing but control records
     assert (positions.all()[zero].offset, positions.all()[zero].after_message) == (9, 5)
-    positions.note_left(cursor, 12, 12)
+    positions.note_left(owned, 12, 12)
     assert (positions.all()[zero].offset, positions.all()[zero].after_message) == (12, None)
 
 

@@ -400,5 +400,6 @@ class TestOnABroker:
     def test_a_broker_that_falls_silent_is_noticed(self, feed: Feed) -> None:
         reading = read(feed.bootstrap_servers, feed.topic(1, "a"), consumer_timeout_ms=100)
         reading._cursors[0].end = 5  # as if more had been promised
+        reading._stream.end_with(reading._cursors)
         with reading, pytest.raises(ConsumerTimeout):
             list(reading.arrow_batches())

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from pyklient.consumer.fetch import consumed_positions, fetch_queue
+from pyklient.consumer import consumed_positions
+from pyklient.consumer.fetch import fetch_queue
 from pyklient.consumer.fetch.fetch_position import FetchFailure
 from pyklient.consumer.stream import (
     active_loop,

@@ -9,7 +9,7 @@ __all__ = ["MUTANTS"]
 MUTANTS: Final = (
     Mutant(
         "consumer: a position is committed with the leader epoch of the next record",
-        "pyklient/consumer/fetch/read_epochs.py",
+        "pyklient/consumer/read_epochs.py",
         "if each.start < offset <= each.end:",
         "if each.start <= offset <= each.end:",
         (
@@ -46,7 +46,7 @@ MUTANTS: Final = (
     Mutant(
         "consumer: a corrupt batch at the end of the log stays before the position",
         "pyklient/consumer/stream/decoding_failures.py",
-        "            queue.positions.note(cursor, to)\n",
+        "            queue.positions.note(cursor.owned, to)\n",
         "",
         (
             "tests/consumer/stream/test_corrupt_records.py::test_the_position_moves_past_what_is_skipped_at_the_end",

@@ -283,9 +283,9 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a bounded read does not end with its last record",
-        "pyklient/consumer/fetch/consumed_positions.py",
-        "cursor.end is not None and offset >= cursor.end",
-        "cursor.end is not None and offset > cursor.end",
+        "pyklient/consumer/consumed_positions.py",
+        "end is not None and offset >= end",
+        "end is not None and offset > end",
         (
             "tests/consumer/stream/test_stream_core.py::test_a_bounded_stream_ends_once_every_partition_has_come_to_its_end",
         ),

@@ -154,8 +154,8 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a read that ends within a batch saves the end of the batch",
-        "pyklient/consumer/fetch/consumed_positions.py",
-        "offset = min(offset, cursor.end)",
+        "pyklient/consumer/consumed_positions.py",
+        "offset = min(offset, end)",
         "offset += 0",
         (
             "tests/consumer/offsets/test_saved_reads.py::test_each_form_of_read_begins_where_the_last_transaction_ended",

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pyklient.consumer.fetch.read_epochs import UNKNOWN_EPOCH, ReadEpochs
 from pyklient.consumer.fetch.whole_batches import BatchRun, whole_batches
+from pyklient.consumer.read_epochs import UNKNOWN_EPOCH, ReadEpochs
 from pyklient.protocol.records.message_set import encode_set
 from pyklient.topic_partition import TopicPartition
 from tests.consumer.stream.bench import batch
