@@ -26,7 +26,7 @@ _POSITIONAL = frozenset({"bootstrap_servers"})
 _HEAD = '''\
 """The keyword arguments of the clients, for type checkers and editors.
 
-``python -m tools.docs.option_types`` generates this file from ``pyklient/config/…_options.py``.
+``python -m tools.docs.option_types`` generates this file from ``pyklient/config/option_declarations/``.
 """
 
 import ssl
@@ -34,7 +34,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal, TypedDict
 
 from pyklient.assignor import Assignor
-from pyklient.config.producer_options import HasPartition
+from pyklient.config.option_declarations.producer_options import HasPartition
 from pyklient.corrupt_records import CorruptRecords
 from pyklient.offset_stores.offset_store import OffsetStore
 from pyklient.serialization import Encoder

@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 from pyklient.assignor import Assignor
 from pyklient.assignors.built_in_assignors import BUILT_IN_ASSIGNORS, parse_strategy
-from pyklient.config.client_options import ClientConfig
+from pyklient.config.option_declarations.client_options import ClientConfig
 from pyklient.config.offset_reset import duration_of
 from pyklient.config.option_checks import MIB, option
 from pyklient.corrupt_records import CorruptHandler, CorruptRecords
