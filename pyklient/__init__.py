@@ -25,7 +25,7 @@ from pyklient.version import VERSION
 
 if TYPE_CHECKING:
     from pyklient.admin import Admin
-    from pyklient.assignor import Assignor, LastAssignment, Subscriber
+    from pyklient.assignors.assignor import Assignor, LastAssignment, Subscriber
     from pyklient.classic.callback_handler import CallbackHandler
     from pyklient.classic.classic_producer import ClassicProducer
     from pyklient.classic.encoders import DefaultEncoder, StringEncoder
@@ -205,7 +205,7 @@ __all__ = [
 # consumer, and the processes in which Spark plans a query (three for each) import almost nothing.
 _HOMES: Final = {
     "pyklient.admin": "Admin",
-    "pyklient.assignor": "Assignor LastAssignment Subscriber",
+    "pyklient.assignors.assignor": "Assignor LastAssignment Subscriber",
     "pyklient.classic.callback_handler": "CallbackHandler",
     "pyklient.classic.classic_producer": "ClassicProducer",
     "pyklient.classic.encoders": "DefaultEncoder StringEncoder",

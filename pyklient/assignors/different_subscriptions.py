@@ -9,7 +9,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import combinations
 
-from pyklient.assignor import Partitions, Subscriber
+from pyklient.assignors.assignor import Partitions, Subscriber
 from pyklient.assignors.java_orders import PartitionSet, utf16
 from pyklient.assignors.owned_claims import OwnedClaims
 from pyklient.assignors.racks import Racks

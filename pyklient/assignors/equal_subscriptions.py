@@ -8,7 +8,7 @@ AbstractStickyAssignor, so the result is the same.
 from collections import deque
 from collections.abc import Sequence
 
-from pyklient.assignor import Partitions
+from pyklient.assignors.assignor import Partitions
 from pyklient.assignors.java_orders import utf16
 from pyklient.assignors.owned_claims import OwnedClaims
 from pyklient.assignors.racks import Racks

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
-from pyklient.assignor import Subscriber
+from pyklient.assignors.assignor import Subscriber
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["leave_out_owned"]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence, Set
 from typing import NamedTuple
 
-from pyklient.assignor import LastAssignment, Partitions, Subscriber
+from pyklient.assignors.assignor import LastAssignment, Partitions, Subscriber
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["OwnedClaims", "owned_claims"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from pyklient.assignor import Partitions, Subscriber
+from pyklient.assignors.assignor import Partitions, Subscriber
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["Racks"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from pyklient.assignor import Assignor, Partitions, Subscriber
+from pyklient.assignors.assignor import Assignor, Partitions, Subscriber
 from pyklient.assignors.java_orders import utf16
 from pyklient.assignors.racks import Racks
 from pyklient.topic_partition import TopicPartition

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from itertools import cycle
 
-from pyklient.assignor import Assignor, Partitions, Subscriber
+from pyklient.assignors.assignor import Assignor, Partitions, Subscriber
 from pyklient.assignors.java_orders import utf16
 from pyklient.assignors.range_assignor import static_members_first
 from pyklient.topic_partition import TopicPartition

@@ -8,7 +8,7 @@ counted, and a partition does not go back to a member that has given up the topi
 
 from collections.abc import Callable, Mapping, Sequence, Set
 
-from pyklient.assignor import Assignor, LastAssignment, Partitions, Subscriber
+from pyklient.assignors.assignor import Assignor, LastAssignment, Partitions, Subscriber
 from pyklient.assignors.different_subscriptions import DifferentSubscriptions
 from pyklient.assignors.equal_subscriptions import EqualSubscriptions
 from pyklient.assignors.incremental import leave_out_owned

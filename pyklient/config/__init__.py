@@ -1,4 +1,4 @@
-"""The options of the clients, as frozen dataclasses. Each option is declared once, in ``option_declarations``."""
+"""The options of the clients, as frozen dataclasses. ``option_declarations`` declares each option once."""
 
 from pyklient.config.bootstrap_servers import DEFAULT_SERVERS
 from pyklient.config.option_declarations.client_options import AdminConfig, ClientConfig

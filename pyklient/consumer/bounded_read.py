@@ -9,9 +9,9 @@ from pyklient import argument_checks
 from pyklient.config import DEFAULT_SERVERS, NOT_READ, ConsumerConfig
 from pyklient.config.dotted_names import by_option_name
 from pyklient.config.keyword_types import ReadOptions
+from pyklient.consumer.commit.offset_storages.saved_positions import SavedPositions
 from pyklient.consumer.fetch.fetch_position import Cursor
 from pyklient.consumer.fetch.fetcher_manager import FetcherManager
-from pyklient.consumer.offset_storages.saved_positions import SavedPositions
 from pyklient.consumer.owned_partitions import OwnedPartition
 from pyklient.consumer.stream.messages_or_columns import Decoding
 from pyklient.consumer.stream.stream_core import StreamCore

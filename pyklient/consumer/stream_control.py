@@ -13,10 +13,10 @@ from pyklient import argument_checks
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.commit.background_commits import CommitCallback
 from pyklient.consumer.commit.offset_committer import OffsetCommitter
+from pyklient.consumer.commit.offset_storages.offset_storage import OffsetStorage
+from pyklient.consumer.commit.offset_storages.saved_positions import SavedPositions, no_commits
 from pyklient.consumer.connector_lifecycle import ConnectorLifecycle
 from pyklient.consumer.fetch.fetcher_manager import FetcherManager
-from pyklient.consumer.offset_storages.offset_storage import OffsetStorage
-from pyklient.consumer.offset_storages.saved_positions import SavedPositions, no_commits
 from pyklient.consumer.owned_partitions import Ownership
 from pyklient.consumer.start_points import StartPoint, start_point
 from pyklient.consumer.stream.stream_core import StreamCore

@@ -16,9 +16,9 @@ from pyklient import argument_checks
 from pyklient.config import AdminConfig
 from pyklient.config.keyword_types import ClientOptions
 from pyklient.config.unknown_options import did_you_mean
+from pyklient.consumer.commit.offset_storages.kafka_offset_storage import commit_offsets
+from pyklient.consumer.commit.offset_storages.offset_storage import Rejections
 from pyklient.consumer.group_coordinator_client import GroupCoordinatorClient
-from pyklient.consumer.offset_storages.kafka_offset_storage import commit_offsets
-from pyklient.consumer.offset_storages.offset_storage import Rejections
 from pyklient.consumer.owned_partitions import NOBODY
 from pyklient.errors import ConfigurationError
 from pyklient.net.network_client import NetworkClient

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyklient.assignor import Partitions, Subscriber
+from pyklient.assignors.assignor import Partitions, Subscriber
 from pyklient.assignors.even_split import split_evenly
 from pyklient.assignors.range_assignor import RangeAssignor
 from pyklient.assignors.round_robin_assignor import RoundRobinAssignor

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import pytest
 
-from pyklient.assignor import Assignor, Subscriber
-from pyklient.assignors.built_in_assignors import load_assignor
+from pyklient.assignors.assignor import Assignor, Subscriber
+from pyklient.assignors.assignors_by_name import load_assignor
 from tests.assignors.test_assignors import without_racks
 from tests.oracles.process import Oracle
 from tests.run.seed import dice

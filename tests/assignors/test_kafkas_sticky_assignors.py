@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import pytest
 
-from pyklient.assignor import LastAssignment, Partitions, Subscriber
-from pyklient.assignors.built_in_assignors import load_assignor
+from pyklient.assignors.assignor import LastAssignment, Partitions, Subscriber
+from pyklient.assignors.assignors_by_name import load_assignor
 from pyklient.topic_partition import TopicPartition
 from tests.assignors.test_kafkas_assignors import name
 from tests.oracles.process import Oracle

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import pytest
 
-from pyklient.assignor import Assignor, LastAssignment, Partitions, Subscriber
-from pyklient.assignors.built_in_assignors import BUILT_IN_ASSIGNORS, load_assignor
+from pyklient.assignors.assignor import Assignor, LastAssignment, Partitions, Subscriber
+from pyklient.assignors.assignors_by_name import BUILT_IN_ASSIGNORS, load_assignor
 from pyklient.topic_partition import TopicPartition
 from tests.assignors.test_assignors import without_racks
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
-from pyklient.assignor import Assignor
+from pyklient.assignors.assignor import Assignor
 from pyklient.cli.cluster_options import ClusterOptions, cluster_options
 from pyklient.config import AdminConfig, ConsumerConfig, ProducerConfig
 from pyklient.corrupt_records import CorruptRecords

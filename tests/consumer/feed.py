@@ -9,8 +9,8 @@ from typing import Any, Self
 
 from pyklient.broker import Broker
 from pyklient.config import ClientConfig
+from pyklient.consumer.commit.offset_storages.kafka_offset_storage import fetch_offsets
 from pyklient.consumer.group_coordinator_client import GroupCoordinatorClient
-from pyklient.consumer.offset_storages.kafka_offset_storage import fetch_offsets
 from pyklient.kernel import encode_batch
 from pyklient.net.dialogue import CONTROLLER, Ask, Dialogue, Refresh
 from pyklient.net.lookups.find_coordinator import find_coordinator

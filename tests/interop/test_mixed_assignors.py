@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from pyklient import Admin, Subscriber
-from pyklient.assignors.built_in_assignors import load_assignor
+from pyklient.assignors.assignors_by_name import load_assignor
 from tests.interop.peers import PEERS, SESSION_MS, Peer
 from tests.interop.polling_process import PollingProcess
 from tests.interop.test_groups import produce

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Final
 
 from pyklient import ClosedError, ConsumerConnector, Producer, TopicPartition
-from pyklient.consumer.offset_storages.offset_storage import OffsetStorage
+from pyklient.consumer.commit.offset_storages.offset_storage import OffsetStorage
 from tests.consumer.offsets.stores import open_store
 from tests.servers.process import wait_until
 from tests.servers.zookeeper_kafka import ZooKeeperKafka

@@ -33,7 +33,7 @@ import ssl
 from collections.abc import Callable, Sequence
 from typing import Literal, TypedDict
 
-from pyklient.assignor import Assignor
+from pyklient.assignors.assignor import Assignor
 from pyklient.config.option_declarations.producer_options import HasPartition
 from pyklient.corrupt_records import CorruptRecords
 from pyklient.offset_stores.offset_store import OffsetStore

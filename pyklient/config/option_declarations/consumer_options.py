@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from pyklient.assignor import Assignor
-from pyklient.assignors.built_in_assignors import BUILT_IN_ASSIGNORS, parse_strategy
-from pyklient.config.option_declarations.client_options import ClientConfig
+from pyklient.assignors.assignor import Assignor
+from pyklient.assignors.assignors_by_name import BUILT_IN_ASSIGNORS, parse_strategy
 from pyklient.config.offset_reset import duration_of
 from pyklient.config.option_checks import MIB, option
+from pyklient.config.option_declarations.client_options import ClientConfig
 from pyklient.corrupt_records import CorruptHandler, CorruptRecords
 from pyklient.errors import ConfigurationError
 from pyklient.offset_stores.offset_store import OffsetStore

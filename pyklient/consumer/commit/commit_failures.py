@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from pyklient.consumer.offset_storages.offset_storage import Rejection
+from pyklient.consumer.commit.offset_storages.offset_storage import Rejection
 from pyklient.consumer.owned_partitions import NOBODY, Assignment
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.errors import BrokerError, KafkaError

@@ -10,10 +10,10 @@ from functools import partial
 
 from pyklient.consumer.commit.background_commits import BackgroundCommits, CommitCallback
 from pyklient.consumer.commit.commit_failures import why_not_ours, why_rejected
+from pyklient.consumer.commit.offset_storages.offset_storage import OffsetStorage, Rejections
+from pyklient.consumer.commit.offset_storages.saved_positions import SavedPositions
 from pyklient.consumer.commit.uncommitted_positions import ToCommit, UncommittedPositions
 from pyklient.consumer.locks import new_counting_lock, new_turn_lock
-from pyklient.consumer.offset_storages.offset_storage import OffsetStorage, Rejections
-from pyklient.consumer.offset_storages.saved_positions import SavedPositions
 from pyklient.consumer.owned_partitions import NOBODY, Assignment, Ownership
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.counted import counted

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.commit.offset_committer import OffsetCommitter
+from pyklient.consumer.commit.offset_storages.offset_storage import OffsetStorage
 from pyklient.consumer.fetch.fetch_position import Cursor
 from pyklient.consumer.fetch.fetch_queue import FetchQueue
 from pyklient.consumer.fetch.fetcher_manager import FetcherManager
@@ -14,7 +15,6 @@ from pyklient.consumer.group.classic_listener import RebalanceListener, listener
 from pyklient.consumer.group.listener_calls import ListenerCalls
 from pyklient.consumer.group.start_positions import StartPositions
 from pyklient.consumer.group.stream_choice import StreamChoice
-from pyklient.consumer.offset_storages.offset_storage import OffsetStorage
 from pyklient.consumer.owned_partitions import MemberIdentity, OwnedPartition, Ownership
 from pyklient.consumer.start_points import StartPoint
 from pyklient.consumer.stream.stream_core import StreamCore

@@ -3,14 +3,14 @@
 from typing import NamedTuple
 
 from pyklient.config import ConsumerConfig
+from pyklient.consumer.commit.offset_storages.kafka_offset_storage import KafkaOffsetStorage
+from pyklient.consumer.commit.offset_storages.no_offset_storage import NoOffsetStorage
+from pyklient.consumer.commit.offset_storages.offset_storage import OffsetStorage
+from pyklient.consumer.commit.offset_storages.saved_positions import SavedPositions
 from pyklient.consumer.group.classic.classic_membership import ClassicMembership
 from pyklient.consumer.group.membership import Membership
 from pyklient.consumer.group.standalone_membership import StandaloneMembership
 from pyklient.consumer.group_coordinator_client import GroupCoordinatorClient
-from pyklient.consumer.offset_storages.kafka_offset_storage import KafkaOffsetStorage
-from pyklient.consumer.offset_storages.no_offset_storage import NoOffsetStorage
-from pyklient.consumer.offset_storages.offset_storage import OffsetStorage
-from pyklient.consumer.offset_storages.saved_positions import SavedPositions
 from pyklient.net.network_client import NetworkClient
 
 __all__ = ["MembershipAndStore", "choose_coordination"]
@@ -49,7 +49,7 @@ def _offset_storage(
     client: NetworkClient, config: ConsumerConfig, coordinator: GroupCoordinatorClient
 ) -> OffsetStorage:
     if config.dual_commit:
-        from pyklient.consumer.offset_storages.dual_offset_storage import DualOffsetStorage
+        from pyklient.consumer.commit.offset_storages.dual_offset_storage import DualOffsetStorage
 
         return DualOffsetStorage(
             KafkaOffsetStorage(client, config, coordinator), _in_zookeeper(client, coordinator.group_id)
@@ -61,11 +61,11 @@ def _offset_storage(
 
 def _in_zookeeper(client: NetworkClient, group_id: str) -> OffsetStorage:
     if client.registry is None:
-        from pyklient.consumer.offset_storages.broker_zookeeper_offset_storage import (
+        from pyklient.consumer.commit.offset_storages.broker_zookeeper_offset_storage import (
             BrokerZooKeeperOffsetStorage,
         )
 
         return BrokerZooKeeperOffsetStorage(client, group_id)
-    from pyklient.consumer.offset_storages.zookeeper_offset_storage import ZooKeeperOffsetStorage
+    from pyklient.consumer.commit.offset_storages.zookeeper_offset_storage import ZooKeeperOffsetStorage
 
     return ZooKeeperOffsetStorage(client.registry, group_id)

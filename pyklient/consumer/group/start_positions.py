@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
 from pyklient.config import ConsumerConfig
+from pyklient.consumer.commit.offset_storages.offset_storage import OffsetStorage
+from pyklient.consumer.commit.offset_storages.saved_positions import SavedPositions
 from pyklient.consumer.fetch.fetcher_manager import FetcherManager
 from pyklient.consumer.fetch.leader_lookup import reset_point
 from pyklient.consumer.group.stream_choice import StreamChoice
-from pyklient.consumer.offset_storages.offset_storage import OffsetStorage
-from pyklient.consumer.offset_storages.saved_positions import SavedPositions
 from pyklient.consumer.owned_partitions import Assignment, Ownership
 from pyklient.consumer.start_points import StartPoint
 from pyklient.errors import KafkaError, KafkaTimeoutError

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from pyklient.consumer.offset_storages.offset_requests import commit_request, not_in_zookeeper
+from pyklient.consumer.commit.offset_storages.offset_requests import commit_request, not_in_zookeeper
 from pyklient.consumer.owned_partitions import NOBODY
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import CommitError, KafkaError, UnsupportedVersionError, broker_error

@@ -4,9 +4,9 @@ import threading
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 
+from pyklient.consumer.commit.offset_storages.offset_storage import Rejection, Rejections
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
 from pyklient.consumer.group.subscription import Subscription
-from pyklient.consumer.offset_storages.offset_storage import Rejection, Rejections
 from pyklient.consumer.owned_partitions import NOBODY, MemberIdentity
 from pyklient.errors import KafkaError
 from pyklient.net.network_client import NetworkClient

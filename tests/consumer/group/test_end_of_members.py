@@ -4,7 +4,7 @@ test."""
 import pytest
 
 from pyklient import KafkaTimeoutError
-from pyklient.consumer.group.end_of_members import await_end_of_members
+from pyklient.consumer.group.change_of_coordination.end_of_members import await_end_of_members
 from pyklient.registry.requests import Children, RegistryDialogue, RegistryPause
 
 _IDS = Children("/consumers/g/ids")

@@ -9,11 +9,11 @@ import pytest
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer import consumer_connector as connector_module
+from pyklient.consumer.commit.offset_storages.dual_offset_storage import DualOffsetStorage
+from pyklient.consumer.commit.offset_storages.offset_storage import OffsetStorage
 from pyklient.consumer.consumer_connector import ConsumerConnector
 from pyklient.consumer.group.membership_and_offset_storage import MembershipAndStore, choose_coordination
 from pyklient.consumer.group.subscription import Subscription
-from pyklient.consumer.offset_storages.dual_offset_storage import DualOffsetStorage
-from pyklient.consumer.offset_storages.offset_storage import OffsetStorage
 from pyklient.consumer.owned_partitions import NOBODY
 from pyklient.errors import CommitError
 from pyklient.net.network_client import NetworkClient

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from pyklient.consumer.commit.offset_storages.offset_storage import Rejections
 from pyklient.consumer.consumer_connector import ConsumerConnector
 from pyklient.consumer.kafka_stream import KafkaStream
-from pyklient.consumer.offset_storages.offset_storage import Rejections
 from pyklient.consumer.owned_partitions import Assignment, MemberIdentity
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 from tests.consumer.feed import Feed, wait_for

@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from pyklient.config import ConsumerConfig
+from pyklient.consumer.commit.offset_storages.offset_storage import OffsetStorage
 from pyklient.consumer.group.membership_and_offset_storage import choose_coordination
 from pyklient.consumer.group.zookeeper.fenced_offset_storage import FencedOffsetStorage
-from pyklient.consumer.offset_storages.offset_storage import OffsetStorage
 from pyklient.net.network_client import NetworkClient
 from tests.servers.kafka import KraftCluster
 from tests.servers.zookeeper import connected, numbered_children

@@ -2,8 +2,8 @@
 
 import pytest
 
+from pyklient.consumer.commit.offset_storages.acquired_partitions import AcquiredPartitions, Save
 from pyklient.consumer.consumed_positions import Position
-from pyklient.consumer.offset_storages.acquired_partitions import AcquiredPartitions, Save
 from pyklient.errors import OffsetStoreFencedError
 from pyklient.offset_stores import PositionChange, StoredPosition
 from pyklient.topic_partition import TopicPartition

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from pyklient.consumer.offset_storages.dual_offset_storage import DualOffsetStorage
-from pyklient.consumer.offset_storages.offset_storage import Rejections
+from pyklient.consumer.commit.offset_storages.dual_offset_storage import DualOffsetStorage
+from pyklient.consumer.commit.offset_storages.offset_storage import Rejections
 from pyklient.consumer.owned_partitions import NOBODY, MemberIdentity, PartlyCommitted
 from pyklient.errors import KafkaError, RegistryConnectionError
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition

@@ -3,12 +3,12 @@ from typing import Any
 import pytest
 
 from pyklient.config import ConsumerConfig
-from pyklient.consumer.group_coordinator_client import GroupCoordinatorClient
-from pyklient.consumer.offset_storages.kafka_offset_storage import (
+from pyklient.consumer.commit.offset_storages.kafka_offset_storage import (
     CommitRetries,
     commit_offsets,
     fetch_offsets,
 )
+from pyklient.consumer.group_coordinator_client import GroupCoordinatorClient
 from pyklient.consumer.owned_partitions import NOBODY, MemberIdentity
 from pyklient.errors import BrokerConnectionError, BrokerError, ProtocolError, UnsupportedVersionError
 from pyklient.net.dialogue import Ask, Pause

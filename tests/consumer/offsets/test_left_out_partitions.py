@@ -5,10 +5,12 @@ from collections.abc import Iterator
 import pytest
 
 from pyklient.config import ConsumerConfig
+from pyklient.consumer.commit.offset_storages.broker_zookeeper_offset_storage import (
+    BrokerZooKeeperOffsetStorage,
+)
+from pyklient.consumer.commit.offset_storages.kafka_offset_storage import KafkaOffsetStorage
+from pyklient.consumer.commit.offset_storages.offset_storage import OffsetStorage
 from pyklient.consumer.group_coordinator_client import GroupCoordinatorClient
-from pyklient.consumer.offset_storages.broker_zookeeper_offset_storage import BrokerZooKeeperOffsetStorage
-from pyklient.consumer.offset_storages.kafka_offset_storage import KafkaOffsetStorage
-from pyklient.consumer.offset_storages.offset_storage import OffsetStorage
 from pyklient.consumer.owned_partitions import MemberIdentity
 from pyklient.errors import ProtocolError
 from pyklient.net.network_client import NetworkClient

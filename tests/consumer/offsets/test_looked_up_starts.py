@@ -9,14 +9,14 @@ import pytest
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.commit.offset_committer import OffsetCommitter
+from pyklient.consumer.commit.offset_storages.dual_offset_storage import DualOffsetStorage
+from pyklient.consumer.commit.offset_storages.offset_storage import OffsetStorage
 from pyklient.consumer.consumer_connector import ConsumerConnector
 from pyklient.consumer.fetch.fetch_position import Cursor
 from pyklient.consumer.fetch.fetch_queue import FetchQueue
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
 from pyklient.consumer.group.stream_choice import StreamChoice
 from pyklient.consumer.group.subscription import Subscription
-from pyklient.consumer.offset_storages.dual_offset_storage import DualOffsetStorage
-from pyklient.consumer.offset_storages.offset_storage import OffsetStorage
 from pyklient.consumer.owned_partitions import LookedUp, MemberIdentity, Ownership
 from pyklient.protocol.primitives import ZERO_UUID
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition

@@ -7,8 +7,8 @@ from concurrent.futures import Future
 import pytest
 
 from pyklient.consumer.commit.offset_committer import OffsetCommitter
-from pyklient.consumer.offset_storages.no_offset_storage import NoOffsetStorage
-from pyklient.consumer.offset_storages.offset_storage import Rejection, Rejections
+from pyklient.consumer.commit.offset_storages.no_offset_storage import NoOffsetStorage
+from pyklient.consumer.commit.offset_storages.offset_storage import Rejection, Rejections
 from pyklient.consumer.owned_partitions import Assignment, MemberIdentity, OwnedPartition, Ownership
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import CommitError, broker_error

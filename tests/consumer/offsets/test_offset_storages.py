@@ -7,8 +7,8 @@ import pytest
 
 from pyklient import ConsumerConnector
 from pyklient.config import ConsumerConfig
+from pyklient.consumer.commit.offset_storages.offset_storage import OffsetStorage
 from pyklient.consumer.group.membership_and_offset_storage import choose_coordination
-from pyklient.consumer.offset_storages.offset_storage import OffsetStorage
 from pyklient.consumer.owned_partitions import NOBODY
 from pyklient.errors import KafkaError, NodeContentError, UnsupportedVersionError
 from pyklient.net.network_client import NetworkClient

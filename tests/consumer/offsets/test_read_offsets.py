@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pyklient.consumer.offset_storages.zookeeper_offset_storage import read_offsets
+from pyklient.consumer.commit.offset_storages.zookeeper_offset_storage import read_offsets
 from pyklient.registry.requests import Node, RegistryDialogue, Together
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 

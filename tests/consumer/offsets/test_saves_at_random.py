@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from pyklient.consumer.commit.offset_storages.saved_positions import SavedPositions
 from pyklient.consumer.consumed_positions import Position
-from pyklient.consumer.offset_storages.saved_positions import SavedPositions
 from pyklient.errors import OffsetStoreFencedError, PartitionNotAssignedError
 from pyklient.offset_stores import PositionChange, StoredPosition
 from pyklient.topic_partition import TopicPartition

@@ -46,7 +46,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: the offsets of a deleted topic count for a new topic of its name",
-        "pyklient/consumer/offset_storages/zookeeper_offset_storage.py",
+        "pyklient/consumer/commit/offset_storages/zookeeper_offset_storage.py",
         "if node.written < created[each.topic]:",
         "if node.created < created[each.topic] < 0:",
         (
@@ -55,7 +55,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: two offset storages resume at the smaller offset",
-        "pyklient/consumer/offset_storages/dual_offset_storage.py",
+        "pyklient/consumer/commit/offset_storages/dual_offset_storage.py",
         "in_zookeeper.offset > in_kafka.offset",
         "in_zookeeper.offset < in_kafka.offset",
         (
@@ -73,7 +73,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: what the group coordinator rejects is written to ZooKeeper",
-        "pyklient/consumer/offset_storages/dual_offset_storage.py",
+        "pyklient/consumer/commit/offset_storages/dual_offset_storage.py",
         "for each, position in positions.items() if each not in rejected",
         "for each, position in positions.items()",
         (
@@ -319,7 +319,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: offsets refused for good are sent for ever",
-        "pyklient/consumer/offset_storages/kafka_offset_storage.py",
+        "pyklient/consumer/commit/offset_storages/kafka_offset_storage.py",
         "for each, why in rejected.items() if each not in again)",
         "for each, why in rejected.items() if each in again)",
         (
@@ -442,7 +442,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a commit is tried until its time-out whatever the options say",
-        "pyklient/consumer/offset_storages/kafka_offset_storage.py",
+        "pyklient/consumer/commit/offset_storages/kafka_offset_storage.py",
         "tries=retries.tries, ",
         "",
         (

@@ -28,7 +28,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a transaction that is repeated saves no positions",
-        "pyklient/consumer/offset_storages/saved_positions.py",
+        "pyklient/consumer/commit/offset_storages/saved_positions.py",
         "if last is not None and (last.asks, last.handed) == (asks, handed):",
         "if False and last is not None:",
         (
@@ -37,7 +37,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: messages that were read before a rebalance are saved after it",
-        "pyklient/consumer/offset_storages/acquired_partitions.py",
+        "pyklient/consumer/commit/offset_storages/acquired_partitions.py",
         "if each in handed and not _goes_on(",
         "if False and not _goes_on(",
         (
@@ -46,7 +46,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a partition that comes back at the position of messages not saved counts as saved",
-        "pyklient/consumer/offset_storages/acquired_partitions.py",
+        "pyklient/consumer/commit/offset_storages/acquired_partitions.py",
         "and old.all_saved(handed)\n",
         "",
         (
@@ -55,7 +55,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a save counts as committed although another member may have stored its messages",
-        "pyklient/consumer/offset_storages/acquired_partitions.py",
+        "pyklient/consumer/commit/offset_storages/acquired_partitions.py",
         "alone = stored[each].epoch == old.epoch + 1",
         "alone = True",
         (
@@ -64,7 +64,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a save that was rolled back is noticed only when its partitions move",
-        "pyklient/consumer/offset_storages/acquired_partitions.py",
+        "pyklient/consumer/commit/offset_storages/acquired_partitions.py",
         "if unconfirmed and not changes.keys() & unconfirmed:",
         "if False:",
         (
@@ -73,7 +73,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: the last save is checked at a partition that has gone to another member",
-        "pyklient/consumer/offset_storages/acquired_partitions.py",
+        "pyklient/consumer/commit/offset_storages/acquired_partitions.py",
         "key=lambda one: (one not in reads, one)",
         "key=lambda one: (one in reads, one)",
         (
@@ -82,7 +82,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a save after seek stores messages that come again",
-        "pyklient/consumer/offset_storages/acquired_partitions.py",
+        "pyklient/consumer/commit/offset_storages/acquired_partitions.py",
         "self.outdated = _AFTER_SEEK",
         "pass",
         (
@@ -91,7 +91,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a position before the stored offset is saved",
-        "pyklient/consumer/offset_storages/acquired_partitions.py",
+        "pyklient/consumer/commit/offset_storages/acquired_partitions.py",
         "if position.offset < acquired.begins:",
         "if False:",
         (
@@ -100,7 +100,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a save confirms the epoch of a partition that was acquired again meanwhile",
-        "pyklient/consumer/offset_storages/acquired_partitions.py",
+        "pyklient/consumer/commit/offset_storages/acquired_partitions.py",
         "if acquired.epoch != change.epoch:",
         "if False:",
         (
@@ -127,7 +127,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: an error of an offset store that says it is retriable ends the connector",
-        "pyklient/consumer/offset_storages/saved_positions.py",
+        "pyklient/consumer/commit/offset_storages/saved_positions.py",
         'if isinstance(error, KafkaError) or not getattr(error, "retriable", False):',
         "if True:",
         (
@@ -145,7 +145,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: seek may go back over a save that was rolled back",
-        "pyklient/consumer/offset_storages/acquired_partitions.py",
+        "pyklient/consumer/commit/offset_storages/acquired_partitions.py",
         "(self.certain or not back)",
         "True",
         (

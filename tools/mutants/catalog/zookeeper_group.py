@@ -45,7 +45,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer/group: a foreign owner of a partition is overlooked",
-        f"{_ZOOKEEPER}/owner_nodes.py",
+        f"{_ZOOKEEPER}/partition_ownership.py",
         "            others[each] = _owner(node)\n",
         "            pass\n",
         (
@@ -55,7 +55,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer/group: after a failed attempt, a member of a ZooKeeper group keeps its fresh nodes",
-        f"{_ZOOKEEPER}/owner_nodes.py",
+        f"{_ZOOKEEPER}/partition_ownership.py",
         "    yield from release(member)\n    return False\n",
         "    return False\n",
         (
@@ -75,21 +75,21 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer/group: an owner node with the same content is foreign",
-        f"{_ZOOKEEPER}/owner_nodes.py",
+        f"{_ZOOKEEPER}/partition_ownership.py",
         "if node.content != str(existing[each]).encode():",
         "if node.content:",
         (f"{_TESTS}/test_rebalance.py::test_row_21_an_owner_node_with_the_same_content_counts_as_success",),
     ),
     Mutant(
         "consumer/group: an owner node of a former session is kept, and ends with that session",
-        f"{_ZOOKEEPER}/owner_nodes.py",
+        f"{_ZOOKEEPER}/partition_ownership.py",
         "        elif not node.mine:",
         "        elif not node.ephemeral:",
         (f"{_TESTS}/test_rebalance.py::test_row_21_an_owner_node_with_the_same_content_counts_as_success",),
     ),
     Mutant(
         "consumer/group: a late member deletes the owner node of its successor",
-        f"{_ZOOKEEPER}/owner_nodes.py",
+        f"{_ZOOKEEPER}/partition_ownership.py",
         "if node is not None and node.mine]",
         "if node is not None]",
         (f"{_TESTS}/test_rebalance.py::test_only_owner_nodes_of_this_session_are_deleted",),

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from pyklient.assignors.built_in_assignors import offered_assignors
+from pyklient.assignors.assignors_by_name import offered_assignors
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
 from pyklient.consumer.group.classic.member import Member
@@ -60,7 +60,9 @@ class ClassicMembership:
         the group has no members that ZooKeeper coordinates.
         """
         if (registry := self._client.registry) is not None:
-            from pyklient.consumer.group.members_in_zookeeper import wait_for_members_in_zookeeper
+            from pyklient.consumer.group.change_of_coordination.members_in_zookeeper import (
+                wait_for_members_in_zookeeper,
+            )
 
             wait_for_members_in_zookeeper(
                 registry, self._member.group_id, self._first_contact_timeout, self._zookeeper_timeout

@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Iterable
 
-from pyklient.assignor import Assignor, LastAssignment
+from pyklient.assignors.assignor import Assignor, LastAssignment
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.group.classic.heartbeat_and_leave import wait_or_raise
 from pyklient.consumer.group.classic.leader import assign_all

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 
-from pyklient.assignor import Assignor, Partitions, Subscriber
+from pyklient.assignors.assignor import Assignor, Partitions, Subscriber
 from pyklient.assignors.incremental import leave_out_owned
 from pyklient.consumer.group.classic.member import Member
 from pyklient.counted import counted

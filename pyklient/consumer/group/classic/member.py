@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
-from pyklient.assignor import Assignor, LastAssignment
+from pyklient.assignors.assignor import Assignor, LastAssignment
 from pyklient.consumer.group.classic.states import TRANSITIONS, Event, State
 from pyklient.consumer.group.next_state import next_state
 from pyklient.consumer.group.subscription import Subscription, TopicSelection

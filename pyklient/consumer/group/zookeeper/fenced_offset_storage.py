@@ -6,13 +6,13 @@ import time
 from collections.abc import Collection, Mapping
 from concurrent.futures import Future
 
-from pyklient.consumer.group.zookeeper.zookeeper_member import ZooKeeperMember
-from pyklient.consumer.offset_storages.offset_storage import (
+from pyklient.consumer.commit.offset_storages.offset_storage import (
     AUTOMATIC_TIMEOUT,
     OffsetStorage,
     Rejection,
     Rejections,
 )
+from pyklient.consumer.group.zookeeper.zookeeper_member import ZooKeeperMember
 from pyklient.consumer.owned_partitions import MemberIdentity
 from pyklient.errors import KafkaError, KafkaTimeoutError, RegistryConnectionError, SessionExpiredError
 from pyklient.registry import paths

@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from pyklient.consumer.group.subscription import Subscription
-from pyklient.consumer.group.zookeeper.owner_nodes import become_owner, release
+from pyklient.consumer.group.zookeeper.partition_ownership import become_owner, release
 from pyklient.consumer.group.zookeeper.thread_assignment import has_identical_threads
 from pyklient.consumer.group.zookeeper.thread_ids import ThreadId
 from pyklient.consumer.group.zookeeper.zookeeper_member import ZooKeeperMember

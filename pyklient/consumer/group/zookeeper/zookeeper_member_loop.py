@@ -17,7 +17,7 @@ from pyklient.consumer.group.assignment_handler import AssignmentHandler
 from pyklient.consumer.group.membership_thread import MembershipThread
 from pyklient.consumer.group.zookeeper.attempts import Attempts
 from pyklient.consumer.group.zookeeper.former_session import FormerSession
-from pyklient.consumer.group.zookeeper.owner_nodes import release
+from pyklient.consumer.group.zookeeper.partition_ownership import release
 from pyklient.consumer.group.zookeeper.rebalance import (
     add_member,
     read_group,

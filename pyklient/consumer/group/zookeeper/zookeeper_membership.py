@@ -2,17 +2,17 @@
 
 from collections.abc import Callable
 
-from pyklient.assignors.built_in_assignors import parse_strategy
+from pyklient.assignors.assignors_by_name import parse_strategy
 from pyklient.config import ConsumerConfig
+from pyklient.consumer.commit.offset_storages.offset_storage import OffsetStorage
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
-from pyklient.consumer.group.members_in_kafka import wait_for_members_in_kafka
+from pyklient.consumer.group.change_of_coordination.members_in_kafka import wait_for_members_in_kafka
 from pyklient.consumer.group.membership_thread import MembershipThread
 from pyklient.consumer.group.subscription import Subscription
 from pyklient.consumer.group.zookeeper.fenced_offset_storage import FencedOffsetStorage
 from pyklient.consumer.group.zookeeper.thread_ids import new_consumer_id
 from pyklient.consumer.group.zookeeper.zookeeper_member import ZooKeeperMember
 from pyklient.consumer.group.zookeeper.zookeeper_member_loop import ZooKeeperMemberLoop
-from pyklient.consumer.offset_storages.offset_storage import OffsetStorage
 from pyklient.consumer.owned_partitions import MemberIdentity
 from pyklient.net.network_client import NetworkClient
 from pyklient.registry.zookeeper import ZooKeeper

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from pyklient.assignor import Assignor, LastAssignment, Partitions, Subscriber
-from pyklient.assignors.built_in_assignors import load_assignor
+from pyklient.assignors.assignor import Assignor, LastAssignment, Partitions, Subscriber
+from pyklient.assignors.assignors_by_name import load_assignor
 from pyklient.consumer.group.classic.heartbeat_and_leave import heartbeat, leave
 from pyklient.consumer.group.classic.join import join
 from pyklient.consumer.group.classic.member import Member

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pyklient.assignors.built_in_assignors import load_assignor
+from pyklient.assignors.assignors_by_name import load_assignor
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.group.classic.handover import Handover
 from pyklient.consumer.group.classic.member import Member

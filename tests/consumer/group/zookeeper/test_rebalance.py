@@ -7,7 +7,7 @@ import pytest
 
 from pyklient import TopicPartition
 from pyklient.consumer.group.subscription import Subscription
-from pyklient.consumer.group.zookeeper.owner_nodes import become_owner, release
+from pyklient.consumer.group.zookeeper.partition_ownership import become_owner, release
 from pyklient.consumer.group.zookeeper.rebalance import (
     add_member,
     read_group,

@@ -6,9 +6,14 @@ from concurrent.futures import Future
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
+from pyklient.consumer.commit.offset_storages.acquired_partitions import (
+    Acquired,
+    AcquiredPartitions,
+    Save,
+    fenced,
+)
+from pyklient.consumer.commit.offset_storages.offset_storage import Rejections
 from pyklient.consumer.consumed_positions import Position
-from pyklient.consumer.offset_storages.acquired_partitions import Acquired, AcquiredPartitions, Save, fenced
-from pyklient.consumer.offset_storages.offset_storage import Rejections
 from pyklient.consumer.owned_partitions import MemberIdentity
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.errors import (

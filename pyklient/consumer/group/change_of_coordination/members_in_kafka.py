@@ -5,7 +5,7 @@ import logging
 from functools import partial
 from typing import Any, Final
 
-from pyklient.consumer.group.end_of_members import await_end_of_members
+from pyklient.consumer.group.change_of_coordination.end_of_members import await_end_of_members
 from pyklient.consumer.group.subscription import Subscription
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import (

@@ -5,7 +5,7 @@ import time
 from collections.abc import Collection, Mapping
 from concurrent.futures import Future
 
-from pyklient.consumer.offset_storages.offset_storage import OffsetStorage, Rejections, commit_here
+from pyklient.consumer.commit.offset_storages.offset_storage import OffsetStorage, Rejections, commit_here
 from pyklient.consumer.owned_partitions import MemberIdentity, PartlyCommitted
 from pyklient.errors import KafkaError
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition

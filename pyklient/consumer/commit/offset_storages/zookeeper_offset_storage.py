@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from concurrent.futures import Future
 from typing import TypeVar
 
-from pyklient.consumer.offset_storages.offset_storage import Rejections, commit_here
+from pyklient.consumer.commit.offset_storages.offset_storage import Rejections, commit_here
 from pyklient.consumer.owned_partitions import MemberIdentity
 from pyklient.errors import KafkaError
 from pyklient.registry import paths

@@ -6,8 +6,8 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, Final
 
-from pyklient.consumer.offset_storages.offset_requests import commit_request, not_in_zookeeper
-from pyklient.consumer.offset_storages.offset_storage import Rejection, Rejections, commit_here
+from pyklient.consumer.commit.offset_storages.offset_requests import commit_request, not_in_zookeeper
+from pyklient.consumer.commit.offset_storages.offset_storage import Rejection, Rejections, commit_here
 from pyklient.consumer.owned_partitions import NOBODY, MemberIdentity
 from pyklient.error_codes import ErrorCode, error_facts
 from pyklient.errors import KafkaError, KafkaTimeoutError, UnsupportedVersionError, broker_error

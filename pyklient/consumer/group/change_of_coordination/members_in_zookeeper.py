@@ -4,7 +4,7 @@ coordinates."""
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pyklient.consumer.group.end_of_members import await_end_of_members
+from pyklient.consumer.group.change_of_coordination.end_of_members import await_end_of_members
 from pyklient.registry import paths
 from pyklient.registry.requests import Children, RegistryDialogue, RegistryPause
 

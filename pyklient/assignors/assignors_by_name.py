@@ -8,7 +8,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from pyklient.assignor import Assignor
+from pyklient.assignors.assignor import Assignor
 from pyklient.errors import ConfigurationError
 
 __all__ = ["BUILT_IN_ASSIGNORS", "load_assignor", "offered_assignors", "parse_strategy"]

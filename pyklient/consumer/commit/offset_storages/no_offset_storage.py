@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from concurrent.futures import Future
 
-from pyklient.consumer.offset_storages.offset_storage import Rejections
+from pyklient.consumer.commit.offset_storages.offset_storage import Rejections
 from pyklient.consumer.owned_partitions import MemberIdentity
 from pyklient.errors import ConfigurationError, KafkaError
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from pyklient import Assignor, ConfigurationError, ConsumerConfig, Subscriber, TopicPartition
-from pyklient.assignor import Partitions
-from pyklient.assignors.built_in_assignors import BUILT_IN_ASSIGNORS, load_assignor, parse_strategy
+from pyklient.assignors.assignor import Partitions
+from pyklient.assignors.assignors_by_name import BUILT_IN_ASSIGNORS, load_assignor, parse_strategy
 from pyklient.consumer.group.zookeeper.thread_assignment import ZOOKEEPER_ASSIGNORS
 
 

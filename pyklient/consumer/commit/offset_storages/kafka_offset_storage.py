@@ -8,9 +8,9 @@ from functools import partial
 from typing import Final, NamedTuple, Self
 
 from pyklient.config import ConsumerConfig
+from pyklient.consumer.commit.offset_storages.offset_requests import commit_request
+from pyklient.consumer.commit.offset_storages.offset_storage import Rejection, Rejections, commit_here
 from pyklient.consumer.group_coordinator_client import GroupCoordinatorClient
-from pyklient.consumer.offset_storages.offset_requests import commit_request
-from pyklient.consumer.offset_storages.offset_storage import Rejection, Rejections, commit_here
 from pyklient.consumer.owned_partitions import NOBODY, MemberIdentity
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import KafkaError, KafkaTimeoutError, UnsupportedVersionError, broker_error
