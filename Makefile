@@ -20,7 +20,7 @@ PYTEST := $(BIN)/python -m pytest
 PARALLEL := -n 3
 # Modules are compiled once, and not again by each of the processes that the tests start.
 export PYTHONDONTWRITEBYTECODE :=
-KERNEL := kernel_build.py pyklient/kernel/_kernel.pyx $(wildcard pyklient/kernel/*.p?[di] pyklient/kernel/*/*.p?[di])
+KERNEL := kernel_build.py $(wildcard pyklient/kernel/*.p?[di] pyklient/kernel/compiled/*.p* pyklient/kernel/compiled/*/*.pxi)
 MODULES = git ls-files '*.py' '*.pyx' '*.pxd' '*.pxi'
 
 .DEFAULT_GOAL := help
@@ -140,4 +140,4 @@ bench: $(VENV)/.dev ## pyklient and its peers side by side on one real broker; B
 	$(BIN)/python -m tools.benchmarks $(BENCH)
 
 clean: ## remove the virtual environment and build products
-	rm -rf $(VENV) build dist *.egg-info pyklient/kernel/_kernel.c pyklient/kernel/_kernel.*.so
+	rm -rf $(VENV) build dist *.egg-info pyklient/kernel/compiled/_kernel.c pyklient/kernel/_kernel.*.so

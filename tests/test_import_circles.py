@@ -23,6 +23,7 @@ def module_files(root: Path) -> dict[str, list[Path]]:
             modules[".".join(names[:-1] if names[-1] == "__init__" else names)] = [path]
         elif path.suffix == ".pyx":
             names = path.relative_to(root).with_suffix("").parts
+            names = tuple(name for name in names if name != "compiled")  # the folder of the kernel's sources
             modules[".".join(names)] = [path, *sorted(path.parent.rglob("*.pxi"))]
     return modules
 
@@ -117,7 +118,7 @@ def test_a_circle_is_found_wherever_the_import_stands(tmp_path: Path, source: st
 
 def test_a_circle_through_a_compiled_module_is_found(tmp_path: Path) -> None:
     package = tmp_path / "pyklient"
-    package.mkdir()
-    (package / "fast.pyx").write_text("from pyklient.slow import (\n    one,\n)\n", encoding="utf-8")
+    (package / "compiled").mkdir(parents=True)
+    (package / "compiled/fast.pyx").write_text("from pyklient.slow import (\n    one,\n)\n", encoding="utf-8")
     (package / "slow.py").write_text("from pyklient import fast", encoding="utf-8")
     assert circles(import_graph(tmp_path)) == [["pyklient.fast", "pyklient.slow"]]

@@ -1,8 +1,8 @@
 """The code that runs once per record: it appends records to batches, and decodes records that were fetched.
 
-There are two kernels, which behave the same, and ``kernel_choice`` chooses one. ``_kernel.pyx``, with the
-``.pxi`` files that it includes, is the compiled kernel. ``python_kernel`` is the kernel in Python. A ``.py``
-file that has the same name as a ``.pxi`` file does the same in Python. Both kernels share all other modules.
+There are two kernels, which behave the same, and ``kernel_choice`` chooses one. The sources of the compiled
+kernel are in ``compiled``. ``python_kernel`` is the kernel in Python. If a module has the same name as a file
+in ``compiled``, it does the same in Python. Both kernels share all other modules.
 """
 
 from pyklient.kernel.batch_records import encode_batch, encode_values_batch, read_records

@@ -146,7 +146,7 @@ def test_that_of_the_installed_package_serves_a_clone_with_the_same_sources(tmp_
 @pytest.mark.parametrize("beside", [True, False], ids=["beside", "installed"])
 def test_one_of_other_sources_is_passed_over_unless_it_is_pinned(tmp_path: Path, beside: bool) -> None:
     records = copied(tmp_path, sources=True, compiled=beside)
-    with (records / "decode/record_parsing.pxi").open("a") as source:
+    with (records / "compiled/decode/record_parsing.pxi").open("a") as source:
         source.write("\n# changed\n")
     file = records / Path(COMPILED_FILE).name if beside else COMPILED_FILE
     assert in_copy(tmp_path).stdout == (
