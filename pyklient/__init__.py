@@ -11,11 +11,16 @@
         for message in connector.stream("clicks"):
             print(message.key, message.value)
 
-The public interface is this module, ``pyklient.broker`` (a broker for tests and first runs),
-``pyklient.handlers`` (retries and dead letters), ``pyklient.metrics`` (counts and rates of what clients do),
-``pyklient.mirror`` (copies of topics in another cluster), ``pyklient.offset_stores`` (positions in SQLite and
-PostgreSQL), ``pyklient.serialization`` (encoders and decoders), ``pyklient.spark`` (topics as DataFrames) and
-``pyklient.telemetry`` (metrics and traces for OpenTelemetry).
+The public interface is this module and these modules:
+
+- ``pyklient.broker``: a broker for tests and first runs
+- ``pyklient.handlers``: retries and dead letters
+- ``pyklient.metrics``: counts and rates of what clients do
+- ``pyklient.mirror``: copies of topics in another cluster
+- ``pyklient.offset_stores``: positions in SQLite and PostgreSQL
+- ``pyklient.serialization``: encoders and decoders
+- ``pyklient.spark``: topics as DataFrames
+- ``pyklient.telemetry``: metrics and traces for OpenTelemetry
 """
 
 from typing import TYPE_CHECKING, Final

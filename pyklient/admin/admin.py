@@ -234,11 +234,14 @@ class Admin(ThreadlessClient):
     ) -> OffsetReset:
         """Compute new committed offsets for a group. Commit them only if *execute* is true.
 
-        *to* is ``"earliest"``, ``"latest"``, ``"current"`` (the committed offset, or the end of the log), a
-        datetime with a time zone (the first record of that time or later), an offset, or an offset for each
-        partition. *shift_by* moves committed offsets by a number instead. *topics* has topics and partitions;
-        if it is empty, all partitions are reset for which the group has committed offsets. *storage* is
-        ``"kafka"`` or ``"zookeeper"``. If it is None, each of the two in which the group has offsets is used.
+        *to* is an offset, an offset for each partition, a datetime with a time zone, or one of the words
+        ``"earliest"``, ``"latest"`` and ``"current"``. A datetime means the first record of that time or
+        later. ``"current"`` means the committed offset, or the end of the log if there is none. Instead of
+        *to*, *shift_by* moves committed offsets by a number.
+
+        *topics* has topics and partitions. If it is empty, all partitions are reset for which the group has
+        committed offsets. *storage* is ``"kafka"`` or ``"zookeeper"``. If *storage* is None, each of the two
+        in which the group has offsets is used.
 
         A new offset that the log does not have is replaced by the nearest one that it has. Raises BrokerError
         NON_EMPTY_GROUP with *execute* if the group has members. The members of a group in ZooKeeper are seen

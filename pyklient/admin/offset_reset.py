@@ -46,7 +46,10 @@ class NewOffsets:
 
     @classmethod
     def of(cls, to: ResetTo, shift_by: int | None) -> "NewOffsets":
-        """Check the arguments *to* and *shift_by* of a reset. Exactly one of them must be given."""
+        """Return the new offsets that the arguments *to* and *shift_by* of a reset describe.
+
+        Raises ConfigurationError unless exactly one of the two is given.
+        """
         if (to is None) == (shift_by is None):
             raise ConfigurationError(
                 "a reset takes either 'to' or 'shift_by': pass to='earliest', 'latest', 'current', a "

@@ -138,9 +138,9 @@ class FetchSessionCache:
         """Return the context of *request*: the partitions to fetch from, and its fetch session. Open,
         continue or close the session as the request asks.
 
-        Raises ApiError (FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH,
-        FETCH_SESSION_TOPIC_ID_ERROR) if the session does not exist, has another epoch than the request, or
-        identifies topics by name although the request identifies them by id (or vice versa).
+        Raises ApiError with FETCH_SESSION_ID_NOT_FOUND if the session does not exist, and with
+        INVALID_FETCH_SESSION_EPOCH if the request has another epoch than the session. Raises ApiError with
+        FETCH_SESSION_TOPIC_ID_ERROR if one of the two identifies topics by name and the other by id.
         """
         by_id = version >= _TOPIC_IDS
         if request.session_epoch <= _FIRST_EPOCH:

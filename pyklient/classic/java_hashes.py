@@ -12,8 +12,8 @@ _INT_MIN: Final = -(2**31)
 def java_hash(key: Any) -> int | None:
     """Return the hash that Java computes for an object like *key*; None if Java has no such object.
 
-    A str is hashed like a String, a whole number like an Integer or, if it is larger, a Long, a bool like a
-    Boolean, and bytes like the contents of an array.
+    A str is hashed like a String, a bool like a Boolean, and bytes like the contents of an array. A whole
+    number is hashed like an Integer, or like a Long if it does not fit an Integer.
 
     >>> java_hash("hello"), java_hash(17), java_hash(2**40), java_hash(True), java_hash(3.0)
     (99162322, 17, 256, 1231, None)

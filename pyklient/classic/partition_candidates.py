@@ -62,9 +62,9 @@ class PartitionCandidates:
     """Chooses a broker and a partition for each ProducerData, as the producer of Kafka 0.7 does.
 
     With ``zk.connect``, the candidates are all partitions of the topic that have a leader, sorted by broker
-    and partition; the partitioner chooses one of them for a key, and without a key one is chosen at random.
-    With ``broker.list``, a broker of the list is chosen at random, and keys are ignored. Safe to use from
-    several threads.
+    and partition. The partitioner chooses one of them for a key. Without a key, one is chosen at random. With
+    ``broker.list``, a broker of the list is chosen at random, and keys are ignored. Safe to use from several
+    threads.
     """
 
     def __init__(self, config: ClassicProducerConfig) -> None:

@@ -15,8 +15,8 @@ def delete_each(names: Sequence[str], delete: Callable[[str], None]) -> None:
     """Call *delete* with each of *names*, and print an error for each name that cannot be deleted.
 
     Raises click's Exit with code 1 if such an error was printed. If a failure does not depend on the name,
-    for example because the brokers cannot be reached, this function stops and raises a ClickException that
-    lists the names that were not tried.
+    this function stops and raises a ClickException that lists the names that were not tried. An example is
+    that the brokers cannot be reached.
     """
     refused = False
     for number, name in enumerate(names, 1):

@@ -172,9 +172,12 @@ class ConnectorLifecycle:
             let_go()
 
     def _wait_until_gone(self, count_in_hand: bool, timeout: float) -> None:
-        """Wait until another thread has closed the connector. Return at once if the calling thread itself is
-        closing the connector, or if the other thread waits for the calling thread because that thread runs a
-        rebalance listener or a commit callback."""
+        """Wait until another thread has closed the connector.
+
+        Return at once if the calling thread itself is closing the connector. Also return at once if the
+        calling thread runs a rebalance listener or a commit callback, because the other thread then waits for
+        it.
+        """
         if threading.current_thread() is self._closer or self._membership.runs_here():
             return
         if self._commits.background.runs_here():

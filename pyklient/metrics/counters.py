@@ -116,7 +116,7 @@ def _start_of_window(marks: tuple[_Mark, ...], began: float, total: _Mark) -> _M
 
     The window is the last 30 to 35 seconds, or the time since *began* if that is shorter. At *began*, all
     totals were 0. If *marks* has no mark of 30 to 35 seconds ago, nothing was counted between that time and
-    the next mark, so the result has the totals of the next mark.
+    the next mark. The result then has the totals of the next mark.
     """
     start = total.time - _WINDOW
     if began >= start:

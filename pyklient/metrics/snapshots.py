@@ -1,8 +1,8 @@
 """The snapshots that ``Producer.metrics`` and ``ConsumerConnector.metrics`` return.
 
 Times are in seconds and sizes in bytes. A total counts since the client was made, and never falls. A rate is
-the mean of the last 30 to 35 seconds, or of the time since the client was made if that is shorter, but of at
-least one second. Quantiles are those of the last 30 to 60 seconds, and off by 6 % at most.
+the mean of the last 30 to 35 seconds. In a younger client, it is the mean of the time since the client was
+made, but of at least one second. Quantiles are those of the last 30 to 60 seconds, and off by 6 % at most.
 """
 
 from collections.abc import Iterable, Mapping

@@ -10,8 +10,8 @@ _JITTER = 0.2
 class Backoff:
     """Pauses between attempts, which double from *first* to *longest* seconds.
 
-    Each pause is up to 20 % longer or shorter at random, so that many clients that failed at the same time do
-    not return at the same time (KIP-144, KIP-580).
+    Each pause is up to 20 % longer or shorter at random (KIP-144, KIP-580). So if many clients fail at the
+    same time, their next attempts are at different times.
     """
 
     def __init__(self, first: float, longest: float) -> None:

@@ -1,9 +1,10 @@
 """Waits until brokers have handled the requests that expect no response (``acks=0``), before a client closes
 its connections.
 
-A broker of Kafka 0.9 to 0.10.1 can drop the last requests of a connection that is closed, and one of 0.10.2
-or 0.11.0.0 can change the order of two of them (KAFKA-3703, KAFKA-5587). A broker handles the requests of a
-connection one after the other. So the response to a further request shows that all earlier ones are handled.
+A broker of Kafka 0.9 to 0.10.1 can drop the last requests of a connection that is closed (KAFKA-3703). A
+broker of 0.10.2 or 0.11.0.0 can change the order of two such requests (KAFKA-5587). A broker handles the
+requests of a connection one after the other. So the response to a further request shows that the broker has
+handled all earlier ones.
 """
 
 import time

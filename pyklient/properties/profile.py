@@ -87,8 +87,8 @@ class Profile:
         """Return the values of all properties: those in *properties*, checked, and the defaults.
 
         Unknown keys are logged as warnings, except those that begin with ``external``. Raises
-        ConfigurationError if a value is not accepted, if a key has been replaced by something else, if a
-        property is given under two keys, if a required property is missing, or if properties contradict each
+        ConfigurationError in these cases: a value is not accepted, a key has been replaced by something else,
+        a property is given under two keys, a required property is missing, or properties contradict each
         other.
         """
         spellings = self._spellings(argument_checks.mapping(properties, "properties", _EXAMPLE))

@@ -111,9 +111,11 @@ def _commit(
 def _with_timestamps(
     offsets: Mapping[TopicPartition, CommittedOffset], retention_time_ms: int, now_ms: int
 ) -> dict[TopicPartition, CommittedOffset]:
-    """Return *offsets* with the time of their commit, which is *now_ms* unless the client has sent a time
-    (version 1), and with the time at which they expire if the client has sent a retention time (versions 2 to
-    4)."""
+    """Return *offsets* with the times at which they were committed and at which they expire.
+
+    The time of the commit is *now_ms*, unless the client has sent a time (version 1). An offset expires at a
+    fixed time only if the client has sent a retention time (versions 2 to 4).
+    """
     expire_timestamp = NO_TIMESTAMP if retention_time_ms < 0 else now_ms + retention_time_ms
     return {
         partition: each._replace(

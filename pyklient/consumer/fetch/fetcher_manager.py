@@ -113,7 +113,7 @@ class FetcherManager:
         except KafkaError as error:
             if not error.retriable:
                 raise
-            log.info("the consumer looks up again at which offsets to begin, because of an error: %s", error)
+            log.info("the consumer looks up its start offsets again, because of an error: %s", error)
             return offsets
 
     def watch(self, topics: Collection[str] | None) -> None:
@@ -126,8 +126,8 @@ class FetcherManager:
         return [cursor for cursor in self._budget.cursors if cursor.active]
 
     def cancel_lookups(self) -> None:
-        """Let threads that wait for the offsets of start points stop waiting, because the connector was
-        dropped. This call acquires no lock and never waits."""
+        """Wake the threads that wait for the offsets of start points, because the connector was dropped. This
+        call acquires no lock and never waits."""
         self._starts.close()
 
     def abandon(self, then: Callable[[], None]) -> None:

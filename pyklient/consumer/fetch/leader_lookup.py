@@ -37,8 +37,8 @@ _BROKERS_LEARN = 5.0
 """The time in seconds within which brokers learn of a new topic that is in ZooKeeper already."""
 _FIRST_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 _PAUSE_AFTER_ALL = 100.0
-"""After a refresh of the metadata of all topics, the next refresh waits for at least this many times the
-duration of the last one, because a refresh may take long in a large cluster."""
+"""The smallest pause between two refreshes of the metadata of all topics, as a multiple of the time that the
+last refresh took. In a large cluster, a refresh may take long."""
 
 
 class LeaderLookup:

@@ -138,8 +138,8 @@ class StartPositions:
     ) -> dict[TopicPartition, StoredPosition]:
         """Acquire the partitions in *starts*.
 
-        If this has failed for a minute with errors that are retriable, a loop that waits for messages raises
-        an error, because a transaction of its own program may be the reason.
+        If retriable errors prevent this for a minute, a loop that waits for messages raises an error. The
+        reason may be a transaction of the loop's own program.
         """
         began = time.monotonic()
         try:

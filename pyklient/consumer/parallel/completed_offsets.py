@@ -52,8 +52,8 @@ def decode(first: int, text: str) -> list[range]:
 
 
 def fits(span: int, gaps: int) -> bool:
-    """Return True if :func:`encode` makes a text that is short enough, whichever of the next *span* offsets
-    are completed.
+    """Return True if the text of :func:`encode` is always short enough for completed offsets among the next
+    *span* offsets.
 
     *gaps* is the largest possible number of runs of offsets that are not completed.
     """

@@ -47,8 +47,9 @@ def commit_offsets(
 ) -> Dialogue[None]:
     """Commit *positions* for a group without members.
 
-    Raises CommitError with the error of each partition that the broker did not accept or has left out of its
-    response, and UnsupportedVersionError if the broker does not use ZooKeeper and *storage* is ``zookeeper``.
+    Raises CommitError if the broker rejects a partition, or leaves it out of its response. The CommitError
+    has the error of each such partition. Raises UnsupportedVersionError if *storage* is ``zookeeper`` and the
+    broker does not use ZooKeeper.
     """
     request = commit_request(group_id, NOBODY, positions)
     response = yield from _ask(request, storage, _COMMIT_VERSIONS)

@@ -2,9 +2,14 @@ r"""Parses regular expressions in Java's syntax. Topic filters are written in th
 members of a group may be Java programs.
 
 The names of topics are ASCII, so only ASCII characters are considered. These constructs of Java are errors:
-references to groups, the flag x, ``\G``, ``\X``, ``\R``, Unicode classes other than ``\p{L}``, ``\p{Lu}``,
-``\p{Ll}``, ``\p{N}`` and ``\p{Nd}``, a count in braces with nothing before it to repeat, ``&&`` without
-characters on both sides, a lookbehind of variable length, and more than fifty nested groups.
+
+- references to groups
+- the flag x, ``\G``, ``\X`` and ``\R``
+- Unicode classes other than ``\p{L}``, ``\p{Lu}``, ``\p{Ll}``, ``\p{N}`` and ``\p{Nd}``
+- a count in braces with nothing before it to repeat
+- ``&&`` without characters on both sides
+- a lookbehind of variable length
+- more than fifty nested groups
 """
 
 import re

@@ -1,9 +1,9 @@
 """Appends records to batches, in Python. The compiled kernel must behave exactly as this one.
 
 ``Producer.send`` is ``Appender.send``: on the fast path, one call finds the topic, the partition and the
-batch, encodes the record into the batch and returns a Delivery. If that is not possible (an unknown topic, a
-full batch, no memory, a value that needs an encoder, a closed client), ``send`` calls ``decline`` with the
-same arguments and returns its result.
+batch, encodes the record into the batch and returns a Delivery. If that is not possible, ``send`` calls
+``decline`` with the same arguments and returns its result. Possible reasons are an unknown topic, a full
+batch, a lack of memory, a value that needs an encoder, and a closed client.
 
 Both kernels have these three classes, and other modules use only their public members:
 

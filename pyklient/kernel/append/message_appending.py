@@ -23,10 +23,12 @@ def append_messages(
     their topic. A copy goes to the partition of its message if *keep_partition* is true. Otherwise the key
     decides, as in ``send``. If a message has no timestamp, its copy gets the present time.
 
-    Stop at the first message of another topic or partition, at the first one that does not fit into its
-    batch or is not made of bytes, and after about ``AT_ONCE`` bytes. Return the number of appended copies,
-    and a list of tuples (batch, first, stop), ordered by partition: the records *first* to *stop* - 1 of that
-    batch were appended. Return also the partition of each copy, or nothing if the list has only one tuple.
+    Stop at the first message that has another topic or partition, does not fit into its batch, or is not made
+    of bytes. Stop also after about ``AT_ONCE`` bytes.
+
+    Return the number of appended copies, and a list of tuples (batch, first, stop), ordered by partition: the
+    records *first* to *stop* - 1 of that batch were appended. Return also the partition of each copy, or
+    nothing if the list has only one tuple.
     If no copy was appended, the caller must pass the next message to ``send``.
     """
     runs: dict[int, tuple[Batch, int, int]] = {}

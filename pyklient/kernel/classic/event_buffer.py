@@ -14,8 +14,8 @@ __all__ = ["EventBuffer", "EventSender"]
 class EventBuffer:
     """The events of a bounded queue, in order. Each call is atomic, because it holds *lock*.
 
-    ``EventSender.send`` adds messages while there are at most ``limit`` events with them. ``add`` adds events
-    up to *capacity*.
+    ``EventSender.send`` adds messages only if the queue then has at most ``limit`` events. ``add`` adds
+    events until the queue has *capacity* events.
     """
 
     __module__ = "pyklient.kernel"

@@ -51,8 +51,8 @@ class Connection:
     """A connection to one broker, made by ``open_connection`` and kept by the pool. Safe to use from several
     threads.
 
-    Code that uses a connection gets it from the client before each request and does not keep it, because the
-    client replaces a connection that has ended or whose session is about to end.
+    Get the connection from the client before each request, and do not keep it. The client replaces a
+    connection that has ended, and one whose session is about to end.
     """
 
     def __init__(

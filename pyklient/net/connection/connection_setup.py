@@ -281,8 +281,8 @@ def _authenticate(
     """Log in by SASL. Return the seconds after which the connection should be replaced; None if there is no
     limit.
 
-    These are 80 to 90 % of the session's lifetime, at random, so that a connection is replaced before the
-    broker ends the session (KIP-368), and not all connections are replaced at once.
+    The number is a random one between 80 and 90 % of the session's lifetime (KIP-368). So a connection is
+    replaced before the broker ends the session, and not all connections are replaced at once.
     """
     if SaslHandshakeRequest.api_key not in versions:
         raise no_sasl(str(connection.endpoint))

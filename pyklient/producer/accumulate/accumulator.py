@@ -2,7 +2,7 @@
 
 The kernel's ``Appender`` handles a plain ``send`` alone. A record that the kernel cannot append is passed to
 ``append_slowly``. The reason may be a value that needs an encoder, a topic that is not known yet, a full
-batch, a lack of memory, or a wrong argument, for which ``append_slowly`` raises an error.
+batch, or a lack of memory. If the reason is a wrong argument, ``append_slowly`` raises an error.
 
 The batch lock (see ``pyklient.producer.locks``) is held while a batch is begun, while a thread joins or
 leaves the queue for memory, and while batches are counted. Each step leaves consistent state, because a

@@ -39,8 +39,8 @@ class BatchCompressor:
 
 
 def compress_batch(batch: Batch, codec: Compression) -> SealedBatch:
-    """Return *batch*, which is sealed, as it is sent: its records are compressed with *codec*, unless they
-    were encoded by another producer."""
+    """Return a SealedBatch with the records of *batch*, which accepts no more records. The records are
+    compressed with *codec*, unless another producer has encoded them."""
     if isinstance(batch, ForwardedBatch):
         return SealedBatch(batch, 0, batch.count, batch.encoded_records(), batch.codec, batch.timestamps)
     payload: Buffer = batch.payload()

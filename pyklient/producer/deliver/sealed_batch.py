@@ -92,7 +92,7 @@ class SealedBatch:
         return self.identity is not None and self.identity.producer_id >= 0
 
     def buffers(self, record_format: int) -> list[Buffer]:
-        """Return the bytes to send, in *record_format*. Format 2 makes no copy of the records.
+        """Return the bytes to send, in *record_format*. In format 2, the records are not copied.
 
         For formats before 2, raises UnsupportedVersionError if records have headers, and
         UnsupportedCodecError for zstd.

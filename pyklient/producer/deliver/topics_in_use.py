@@ -20,7 +20,8 @@ states last less than this time. While the producer is not closing, records wait
 
 
 class TopicsInUse:
-    """Records when each topic was last used, and since when topics are missing. *max_idle* is in seconds."""
+    """The time when each topic was last used, and the time since which a topic is missing. *max_idle* is in
+    seconds."""
 
     def __init__(self, max_idle: float) -> None:
         self._max_idle = max_idle

@@ -97,8 +97,8 @@ class NewRecord(NamedTuple):
 
 
 class DecodedRecord(NamedTuple):
-    """A record that was decoded from a batch. *timestamp_type* is 0 CreateTime, 1 LogAppendTime, -1 none
-    (format 0)."""
+    """A record that was decoded from a batch. *timestamp_type* is 0 for CreateTime and 1 for LogAppendTime.
+    It is -1 in format 0, which has no timestamps."""
 
     offset: int
     timestamp_ms: int

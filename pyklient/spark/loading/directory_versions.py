@@ -53,8 +53,8 @@ def replace_version(
 ) -> None:
     """Replace *root* by a version of it that has the entries *kept* and the directory *added* under *name*.
 
-    Raises FileExistsError, and leaves *root* as it was, if the visible entries of *root* are not those in
-    *expected* at the moment of the replacement, because another process has added or replaced some.
+    Raises FileExistsError, and leaves *root* as it was, if another process has added or replaced entries. The
+    visible entries of *root* must be those in *expected* at the moment of the replacement.
     """
     whole = root.resolve()
     version = _new_name(whole)

@@ -38,11 +38,11 @@ _DURING_REWIND: Final = "the partitions were assigned again during rewind()"
 class SavedPositions:
     """An OffsetStorage that commits nothing, because the program saves the positions itself.
 
-    This object acquires partitions in *store* for the group *group_id*. A position is saved only if the
-    stored epoch is the one with which this connector has acquired the partition, and if the stored offset is
-    the one at which the messages of the transaction begin. So the results of each message are stored by
-    exactly one transaction, in whatever order members acquire partitions and save. If a save fails although
-    the member owns the partition, ``rewind`` acquires the partition again.
+    This object acquires partitions in *store* for the group *group_id*. A position is saved only if two
+    conditions hold: the stored epoch is the one with which this connector has acquired the partition, and the
+    messages of the transaction begin at the stored offset. So exactly one transaction stores the results of
+    each message, in whatever order members acquire partitions and save. If a save fails although the member
+    owns the partition, ``rewind`` acquires the partition again.
     """
 
     def __init__(self, store: OffsetStore, group_id: str) -> None:
