@@ -55,7 +55,7 @@ _WHOLE = "takes a whole number, not"
         ),
         (
             lambda it: it.set_rebalance_listener(None),
-            "None is no rebalance listener: write a subclass of ConsumerRebalanceListener",
+            "None is not a rebalance listener: write a subclass of ConsumerRebalanceListener",
         ),
     ],
 )

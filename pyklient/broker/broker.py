@@ -120,10 +120,9 @@ class Broker:
         """Open the data directory, listen for clients, and return when they can connect.
 
         The broker accepts no connection before it has checked all logs, so that a client that can connect
-        also gets responses. It may still be loading groups; requests about such a group get the error
-        COORDINATOR_LOAD_IN_PROGRESS, upon which clients try again. Raises BrokerConnectionError if the port
-        is not available, and ConfigurationError if the data directory is in use or has files of another
-        program.
+        also gets responses. The broker may still be loading groups. Requests about such a group get the error
+        COORDINATOR_LOAD_IN_PROGRESS, and clients then try again. Raises BrokerConnectionError if the port is
+        not available, and ConfigurationError if the data directory is in use or has files of another program.
         """
         if self._thread is not None:
             return self

@@ -146,7 +146,7 @@ class BrokerConnection:
             raise error
 
     def _replace(self, deadline: float) -> Connection:
-        """Open the connection anew, unless another thread has just done that. Only one thread at a time calls
+        """Open a new connection, unless another thread has just done that. Only one thread at a time calls
         this method."""
         connection = self._connection
         if connection is not None and self._is_usable(connection):

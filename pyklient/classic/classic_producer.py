@@ -218,8 +218,7 @@ def _one_of(kind: str, base: type, passed: Any, named: Any) -> Any:
         )
     if not isinstance(named, base | None):
         raise ConfigurationError(
-            f"{kind}.handler names {named!r}, which is no {kind} handler; derive its class from "
-            f"pyklient.{base.__name__}"
+            f"{kind}.handler names {named!r}, but its class must be a subclass of pyklient.{base.__name__}"
         )
     return named if passed is None else passed
 

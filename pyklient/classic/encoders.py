@@ -36,7 +36,7 @@ class StringEncoder:
         self._encoding = encoding
 
     def encode(self, value: Any, /) -> bytes | None:
-        """Return *value* as bytes; None stays None. Raise TypeError if *value* is no text."""
+        """Return *value* as bytes; None stays None. Raise TypeError if *value* is not text."""
         if value is None:
             return None
         if not isinstance(value, str):

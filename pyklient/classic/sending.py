@@ -231,9 +231,9 @@ class AsyncSending(Sending):
             queued = hooks.before_enqueue(item)
             if not isinstance(queued, self._config.item_class):
                 raise TypeError(
-                    f"{type(hooks).__name__}.before_enqueue returned {queued!r}, which is no "
-                    f"{self._config.item_class.__name__}, so the message was not sent; it must return the "
-                    "message to send"
+                    f"{type(hooks).__name__}.before_enqueue returned {queued!r}, which is not a "
+                    f"{self._config.item_class.__name__}, so the message was not sent; the hook must return "
+                    "the message to send"
                 )
             added = False
             try:

@@ -284,7 +284,7 @@ def options_of_file(path: Path) -> dict[str, str]:
         options = with_underscores(properties)
         _check_options({name: value for name, value in options.items() if name not in _OBJECTS})
     except ConfigurationError as error:
-        raise ConfigurationError(f"the file {path} is wrong: {error}") from error
+        raise ConfigurationError(f"the file {path} cannot be used: {error}") from error
     return options
 
 

@@ -55,7 +55,7 @@ def parse_offsets(content: bytes, group_id: str) -> dict[TopicPartition, OffsetA
         if group not in (None, group_id):
             continue
         if partition in found:
-            raise ValueError(f"{where} is the second one with an offset of {partition}")
+            raise ValueError(f"{where} has a second offset of {partition}; remove one of the two")
         found[partition] = position
     if not found:
         raise ValueError(f"the file has no offset of group {group_id}")

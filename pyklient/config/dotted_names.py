@@ -96,7 +96,9 @@ def from_properties(config: type[ClientConfig], properties: Mapping[str, object]
     options: dict[str, Any] = {}
     for name, value in with_underscores(properties).items():
         if name in _OF_SOME_CLIENT and name not in known:
-            log.info("the property %s was ignored: it is no option of this client", name.replace("_", "."))
+            log.info(
+                "the property %s was ignored: it is not an option of this client", name.replace("_", ".")
+            )
         else:
             item = known.get(name)
             options[name] = typed(item, value) if item is not None and isinstance(value, str) else value

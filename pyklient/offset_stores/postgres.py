@@ -108,8 +108,8 @@ class PostgresOffsetStore:
         return {TopicPartition(topic, partition): offset for topic, partition, offset in rows}
 
     def reset(self, group_id: str, positions: Mapping[TopicPartition, int]) -> None:
-        """Store *positions*, whatever is stored now. Members that read these partitions cannot save any more
-        before they call ``rewind``, and then continue at *positions*."""
+        """Store *positions* in place of what is stored now. Members that read these partitions cannot save
+        any more before they call ``rewind``, and then continue at *positions*."""
         with self._transaction() as database:
             for each, offset in sorted(positions.items()):
                 database.execute(self._statements.replace, (group_id, *each, offset))

@@ -109,7 +109,8 @@ class _Reader:
                 if name.startswith("__index_level_"):
                     advice = "it is the index of a pandas data frame; send frame.reset_index(drop=True)"
                 raise ConfigurationError(
-                    f"column {name!r} ({kind}) is none of the allowed columns {', '.join(_ALLOWED)}: {advice}"
+                    f"column {name!r} ({kind}) is not one of the allowed columns {', '.join(_ALLOWED)}: "
+                    f"{advice}"
                 )
             if schema.names.count(name) > 1:
                 raise ConfigurationError(

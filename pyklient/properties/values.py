@@ -125,7 +125,7 @@ def codec(*names: str) -> Parse:
             return names[number]
         if written not in names:
             known = ", ".join(f"{number} or {name}" for number, name in enumerate(names))
-            raise ConfigurationError(f"{key}={value!r} is no codec; choose one of {known}")
+            raise ConfigurationError(f"{key}={value!r} is not a codec; choose one of {known}")
         return written
 
     return parse

@@ -188,7 +188,7 @@ def test_a_closed_producer_of_0_7_does_not_look_for_brokers(kind: str) -> None:
 def test_an_object_that_is_no_handler_is_an_error_with_the_name_of_the_property(
     handler: str, given: object
 ) -> None:
-    with pytest.raises(ConfigurationError, match=rf"^{handler}\.handler names .*, which is no {handler} han"):
+    with pytest.raises(ConfigurationError, match=rf"^{handler}\.handler names .*, but its class must "):
         Producer.from_properties(BOOTSTRAP | {f"{handler}.handler": given}, "0.8")
 
 

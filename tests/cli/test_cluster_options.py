@@ -248,7 +248,7 @@ def test_an_error_about_the_file_names_it_and_shows_no_password(tmp_path: Path) 
         file = _file(tmp_path, text)
         with pytest.raises(ConfigurationError, match=message) as caught:
             _cluster("--config", file)
-        assert str(caught.value).startswith(f"the file {file} is wrong: ")
+        assert str(caught.value).startswith(f"the file {file} cannot be used: ")
         assert "hunter2" not in str(caught.value)
 
 

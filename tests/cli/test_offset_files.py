@@ -36,7 +36,7 @@ def test_json_keeps_the_text_that_is_stored_with_an_offset() -> None:
     [
         (b"", "the file has no offset of group g"),
         (b"clicks,0", "line 1 is neither topic,partition,offset nor group,topic,partition,offset"),
-        (b"clicks,0,17\nclicks,0,17", "line 2 is the second one with an offset of clicks-0"),
+        (b"clicks,0,17\nclicks,0,17", "line 2 has a second offset of clicks-0; remove one of the two"),
         (b"clicks,0,-1", "line 1: the offset '-1' is not a whole number of 0 or more"),
         (b"clicks,0,9223372036854775808", "line 1: the offset 9223372036854775808 is too large"),
         (b"clicks,2147483648,0", "line 1: the partition 2147483648 is too large"),

@@ -64,7 +64,7 @@ def test_an_option_that_the_command_does_not_use_is_told(pyklient: Pyklient, tmp
     done = pyklient("topics", "list", "--config", str(file))
     assert (done.code, done.err) == (
         2,
-        f"pyklient: the file {file} is wrong: linger_ms takes a whole number, not 'abc'\n",
+        f"pyklient: the file {file} cannot be used: linger_ms takes a whole number, not 'abc'\n",
     )
 
 

@@ -121,7 +121,7 @@ class Segment:
     def recover(self) -> Iterator[BatchHeader]:
         """Read and check the whole segment file, and yield the header of each valid batch.
 
-        The bytes after the last valid batch are cut off, and the index is built anew. The caller adds the
+        The bytes after the last valid batch are cut off, and the index is built again. The caller adds the
         aborted transactions.
         """
         fd = self.descriptor()

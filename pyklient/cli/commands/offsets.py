@@ -272,8 +272,8 @@ def copy(
         )
     if ahead := [str(each) for each, at in done.items() if at.ahead]:
         raise click.ClickException(
-            f"{counted(len(ahead), 'offset')} in {_name(to)} stayed larger than the one to copy: "
-            f"{', '.join(ahead)}; --lower replaces them too"
+            f"{counted(len(ahead), 'offset')} in {_name(to)} did not change, because the offset to copy is "
+            f"smaller: {', '.join(ahead)}; to copy smaller offsets too, add --lower"
         )
     if not execute:
         _say_that_nothing_changed()

@@ -365,7 +365,7 @@ def may_pass(error: KafkaError) -> bool:
 
 
 def _log_reset(cursor: Cursor, error: KafkaError) -> None:
-    """Log that the position of *cursor* is looked up anew, because the log does not have it."""
+    """Log that the position of *cursor* is looked up again, because the log does not have it."""
     log.warning(
         "reading of %s continues at the %s offset (auto_offset_reset), because of an error: %s",
         cursor.partition,

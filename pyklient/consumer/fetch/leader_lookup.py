@@ -137,7 +137,8 @@ class LeaderLookup:
             pass
         except Exception as error:
             log.exception(
-                "the lookup of leaders has stopped unexpectedly, and so has reading; please report this"
+                "the leader lookup has failed unexpectedly, so the consumer fetches no more messages; please "
+                "report this"
             )
             for each in self._all:
                 each.queue.fail(error)

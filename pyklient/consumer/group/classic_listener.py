@@ -27,7 +27,7 @@ def check_listener(listener: RebalanceListener) -> RebalanceListener:
     both methods of a ClassicRebalanceListener."""
     if not (isinstance(listener, ConsumerRebalanceListener) or is_classic(listener)):
         raise TypeError(
-            f"{listener!r} is no rebalance listener: write a subclass of ConsumerRebalanceListener, or a "
+            f"{listener!r} is not a rebalance listener: write a subclass of ConsumerRebalanceListener, or a "
             "class with the methods before_releasing_partitions and before_starting_fetchers"
         )
     return listener

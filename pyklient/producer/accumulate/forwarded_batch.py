@@ -15,7 +15,7 @@ class ForwardedBatch(Batch):
     """A batch with the records of *source*, a batch of record format 2 that was fetched. It is sealed from
     the start.
 
-    The records are sent as they are, without decoding them. The header is made anew, with this producer's id
+    The records are sent as they are, without decoding them. They get a new header, with this producer's id
     and sequence number.
     """
 

@@ -116,7 +116,7 @@ def _is_abandoned(path: Path) -> bool:
 
 
 def _link(source: Path, target: Path) -> None:
-    """Create *target* with the contents of *source*: directories anew, and hard links of the files."""
+    """Create *target* with the contents of *source*: new directories, and hard links of the files."""
     if source.is_dir():
         target.mkdir()
         for each in os.listdir(source):

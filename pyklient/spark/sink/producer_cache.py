@@ -1,8 +1,8 @@
 """A cache of producers, which stay open from one task to the next in a Python worker.
 
-Spark runs one task after another in the same Python worker, and pickles the functions of each task anew. Only
-the global variables of a module survive from task to task. Therefore the producers that no task is using are
-stored in a global variable of this module.
+Spark runs one task after another in the same Python worker, and pickles the functions for each task again.
+Only the global variables of a module survive from task to task. Therefore the producers that no task is using
+are stored in a global variable of this module.
 """
 
 import atexit

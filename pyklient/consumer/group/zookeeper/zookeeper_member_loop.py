@@ -76,7 +76,7 @@ class ZooKeeperMemberLoop:
         """True if something has changed since this thread read the group last."""
         self._expired = False
         self._renew = False
-        """True if the node of the member must be written anew, because its subscription has changed."""
+        """True if the node of the member must be written again, because its subscription has changed."""
         self._former = FormerSession(member, self._session_timeout)
 
     def close(self) -> None:
@@ -294,7 +294,7 @@ class ZooKeeperMemberLoop:
             self._wait(min(_TICK, self._handler.next_commit_at - time.monotonic()))
 
     def _write_subscription(self) -> None:
-        """Write the node of the member anew. If ZooKeeper does not answer, or if another session has a node
+        """Write the node of the member again. If ZooKeeper does not answer, or if another session has a node
         of the same name, try again later."""
         self._renew, self._changed = False, True
         try:
