@@ -5,17 +5,21 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from pyklient import Admin, KafkaError, Producer, TopicPartition, read
+from pyklient.mirror import audit
 from tests.servers.server import Server
 from tests.servers.zookeeper_kafka import ZooKeeperKafka
+from tools.mirror.group_translations import TranslatedGroup
 from tools.repository import ROOT
 
-__all__ = ["kill_mirror"]
+__all__ = ["VICTIMS", "kill_mirror"]
+
+VICTIMS: Final = ("mirror", "source", "target")
 
 _PARTITIONS: Final = 4
 _TIMEOUT: Final = 300.0
@@ -40,34 +44,35 @@ def kill_mirror(
     seed: int,
     kills: int,
     records: int,
+    victims: Sequence[str] = VICTIMS,
     reading: Mapping[str, str] | None = None,
     say: Callable[[str], object] = print,
 ) -> list[str]:
     """Mirror *records* records of the new topic *name* while the mirror or one of the two brokers is killed
-    *kills* times. Return what is wrong.
+    *kills* times: one of *victims* each time. Return what is wrong.
 
     In the end, each partition of the target has all records of the source in their order. Records may be
     there again only after a SIGKILL of the mirror or of the source, and only those behind the last commit.
-    *reading* has more options of the source.
+    An audit finds no difference but these. A group that has committed offsets in the source continues in the
+    target, and skips nothing. *reading* has more options of the source.
     """
     rng = random.Random(seed)
     _create(source, name)
-    options = directory / f"{name}.properties"
-    lines = {"bootstrap_servers": source.bootstrap_servers, **_OPTIONS, **(reading or {})}
-    options.write_text("".join(f"{key}={value}\n" for key, value in lines.items()), encoding="utf-8")
-    words = f"--group {name} --whitelist {name} --keep-partitions --commit-interval 0.2"
-    command = [
-        *(sys.executable, "-m", "pyklient", "mirror"),
-        *("--from", f"@{options}", "--to", target.bootstrap_servers, *words.split()),
-    ]
-    victims = [rng.choice(["mirror", "source", "target"]) for _ in range(kills)]
+    clusters = (
+        {"bootstrap_servers": source.bootstrap_servers, **(reading or {})},
+        {"bootstrap_servers": target.bootstrap_servers},
+    )
+    group = TranslatedGroup(*clusters, f"{name}-readers", name)
+    command = _command(*clusters, name, directory)
+    chosen = [rng.choice(victims) for _ in range(kills)]
     share = records // _PARTITIONS // (kills + 1)
     program = subprocess.Popen(command, cwd=ROOT)
     try:
-        for number, victim in enumerate(victims):
+        for number, victim in enumerate(chosen):
             before = _stored(target, name)
             _send(source, name, range(number * share, (number + 1) * share), rng)
             moment = before + rng.uniform(0.05, 0.95) * share * _PARTITIONS
+            group.commit(_ends(source, name), rng)
             _await(program, partial(_reached, target, name, moment), f"record {moment:.0f}")
             say(f"SIGKILL for the {victim} after {_stored(target, name)} records")
             if victim == "mirror":
@@ -78,6 +83,7 @@ def kill_mirror(
                 broker = source if victim == "source" else target
                 broker.kill()
                 broker.restart()
+            group.look()
         _send(source, name, range(kills * share, (kills + 1) * share), rng)
         ends = _ends(source, name)
         _await(program, lambda: _committed(source, name, reading or {}) == ends, "the last commit")
@@ -87,8 +93,25 @@ def kill_mirror(
     finally:
         program.kill()
         program.wait()
-    repeating = sum(victim != "target" for victim in victims)
-    return _compare(target, name, ends, repeating, say)
+    repeating = sum(victim != "target" for victim in chosen)
+    say("kills: " + ", ".join(f"{chosen.count(each)} of the {each}" for each in victims))
+    found = _stored_values(target, name, ends)
+    problems = _compare(found, name, ends, repeating, say)
+    problems += group.check(found, say)
+    return problems + _audited(clusters, name, found, say)
+
+
+def _command(source: Mapping[str, str], target: Mapping[str, str], name: str, directory: Path) -> list[str]:
+    """Return the command that mirrors the topic *name*. Its options are written into *directory*."""
+    options = directory / f"{name}.properties"
+    lines = {**source, **_OPTIONS}
+    options.write_text("".join(f"{key}={value}\n" for key, value in lines.items()), encoding="utf-8")
+    words = f"--group {name} --whitelist {name} --keep-partitions --commit-interval 0.2"
+    words += f" --groups {name}-readers --group-interval 0.5 --interval 30"
+    return [
+        *(sys.executable, "-m", "pyklient", "mirror"),
+        *("--from", f"@{options}", "--to", target["bootstrap_servers"], *words.split()),
+    ]
 
 
 def _create(source: Server, topic: str) -> None:
@@ -154,18 +177,23 @@ def _committed(source: Server, group: str, reading: Mapping[str, str]) -> dict[T
     return {partition: each.offset for partition, each in found.items()}
 
 
+def _stored_values(target: Server, topic: str, partitions: Iterable[TopicPartition]) -> dict[int, list[int]]:
+    """Return the records of each partition in the target, as their offsets in the source."""
+    found: dict[int, list[int]] = {each.partition: [] for each in partitions}
+    for message in read(target.bootstrap_servers, topic):
+        found[message.partition].append(int(message.value.split(b" ", 1)[0]))
+    return found
+
+
 def _compare(
-    target: Server,
+    found: Mapping[int, Sequence[int]],
     topic: str,
     ends: Mapping[TopicPartition, int],
     repeating: int,
     say: Callable[[str], object],
 ) -> list[str]:
-    """Return what is wrong with the records in the target, after *repeating* kills that may repeat
+    """Return what is wrong with the records *found* in the target, after *repeating* kills that may repeat
     records."""
-    found: dict[int, list[int]] = {each.partition: [] for each in ends}
-    for message in read(target.bootstrap_servers, topic):
-        found[message.partition].append(int(message.value.split(b" ", 1)[0]))
     problems: list[str] = []
     repeated = 0
     for partition, values in found.items():
@@ -173,6 +201,25 @@ def _compare(
         problems += _wrong_order(partition, values, end, repeating)
         repeated += len(values) - end
     say(f"{sum(ends.values())} records, {repeated} of them twice")
+    return problems
+
+
+def _audited(
+    clusters: tuple[Mapping[str, str], Mapping[str, str]],
+    topic: str,
+    found: Mapping[int, Sequence[int]],
+    say: Callable[[str], object],
+) -> list[str]:
+    """Return what an audit says that it should not: partitions without repeated records are equal."""
+    problems: list[str] = []
+    rows = audit(*clusters, topic)
+    for row in rows:
+        assert row.partition is not None
+        more = len(found[row.partition]) - row.source.records
+        expected = f"the target has {more} more" if more else ""
+        if row.difference != expected:
+            problems.append(f"partition {row.partition}: the audit says {row.difference!r}, not {expected!r}")
+    say("audit: " + ", ".join(row.difference or "equal" for row in rows))
     return problems
 
 
