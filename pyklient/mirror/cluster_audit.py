@@ -13,7 +13,7 @@ from pyklient.consumer.bounded_read import read
 from pyklient.consumer.topic_filters.topic_filter import TopicFilter, Whitelist
 from pyklient.errors import ConfigurationError
 from pyklient.kernel import Message
-from pyklient.mirror.clusters import Cluster, known_options, options_of_cluster
+from pyklient.mirror.clusters import Cluster, known_options, options_of_cluster, read_options
 from pyklient.mirror.content_digest import OrderedDigest, UnorderedDigest, total_bytes
 
 __all__ = ["AuditRow", "Contents", "Progress", "audit"]
@@ -22,6 +22,8 @@ Progress: TypeAlias = Callable[[str, str, int], object]
 """A function that is called about once a second with ``"source"`` or ``"target"``, the name of a topic, and
 the number of its records that were read so far."""
 
+_OF_READING: Final = {"isolation_level": "read_committed"}
+"""Default options of the consumers of an audit: those with which mirrors read."""
 _TICK: Final = 1.0
 _MOST_MESSAGES: Final = 10_000
 
@@ -90,7 +92,8 @@ def audit(
 
     *since* and *until* are aware datetimes. Only records with timestamps from *since* on, and before *until*,
     are compared. Without *until*, records that arrive during the audit may count. An audit reads all these
-    records in both clusters. Offsets are not compared.
+    records in both clusters. Offsets are not compared. Records of aborted and open transactions do not count,
+    unless the options of a cluster have ``isolation_level="read_uncommitted"``.
 
     *on_progress* is called about once a second. Raises ConfigurationError for a wrong argument or if no topic
     matches, and the errors of ``read``.
@@ -100,7 +103,10 @@ def audit(
     times = _Times(_aware(since, "since"), _aware(until, "until"))
     argument_checks.plain_function(on_progress, "on_progress")
     wanted = topics if isinstance(topics, TopicFilter) else Whitelist(topics)
-    sides = {"source": options_of_cluster(source, "source"), "target": options_of_cluster(target, "target")}
+    sides = {
+        "source": {**_OF_READING, **options_of_cluster(source, "source")},
+        "target": {**_OF_READING, **options_of_cluster(target, "target")},
+    }
     here, there = (_partitions(options) for options in sides.values())
     names = [name for name in here if wanted.allows(name)]
     if not names:
@@ -195,7 +201,7 @@ def _read(
     if not partitions:
         return {key: each.contents() for key, each in counted.items()}
     seen = 0
-    with read(topics=topic, start=times.since, **options) as messages:
+    with read(topics=topic, start=times.since, **read_options(options)) as messages:
         for batch in messages.batches(_MOST_MESSAGES):
             seen += len(batch)
             report(seen)

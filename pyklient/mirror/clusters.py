@@ -5,9 +5,9 @@ from dataclasses import fields
 from typing import Any, TypeAlias
 
 from pyklient import argument_checks
-from pyklient.config import ClientConfig
+from pyklient.config import DEFAULT_SERVERS, NOT_READ, ClientConfig
 
-__all__ = ["Cluster", "known_options", "options_of_cluster"]
+__all__ = ["Cluster", "cluster_name", "known_options", "options_of_cluster", "read_options"]
 
 Cluster: TypeAlias = str | Mapping[str, Any]
 """A cluster: its bootstrap servers, or the options of a client for it."""
@@ -20,7 +20,20 @@ def options_of_cluster(cluster: Cluster, what: str) -> dict[str, Any]:
     return dict(argument_checks.mapping(cluster, what, "{'bootstrap_servers': 'localhost:9092'}"))
 
 
+def cluster_name(options: Mapping[str, Any]) -> str:
+    """Return the name of the cluster of a client with *options* for messages: the brokers or ZooKeeper's
+    servers at which the client begins."""
+    servers = options.get("bootstrap_servers") or options.get("zookeeper") or DEFAULT_SERVERS
+    return servers if isinstance(servers, str) else ",".join(map(str, servers))
+
+
 def known_options(config: type[ClientConfig], options: Mapping[str, Any]) -> dict[str, Any]:
     """Return those of *options* that a client with *config* has."""
     known = {item.name for item in fields(config)}
     return {name: value for name, value in options.items() if name in known}
+
+
+def read_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of *options*, which are those of a consumer, that ``read`` accepts: all but those for
+    members of groups."""
+    return {name: value for name, value in options.items() if name not in NOT_READ}

@@ -3,7 +3,7 @@ can continue there."""
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,9 +14,9 @@ from pyklient.consumer.topic_filters.topic_filter import TopicFilter
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import BrokerError, ConfigurationError, KafkaError
 from pyklient.log_events import log_fields
-from pyklient.mirror.clusters import Cluster, known_options, options_of_cluster
+from pyklient.mirror.clusters import Cluster, cluster_name, known_options, options_of_cluster, read_options
 from pyklient.mirror.offset_syncs import OffsetSync, translated
-from pyklient.mirror.sync_topic import StoredSync, read_syncs
+from pyklient.mirror.sync_topic import SYNC_TOPIC, StoredSync, read_syncs
 from pyklient.mirror.target_admin import TargetAdmin
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
@@ -58,22 +58,39 @@ def translate_offsets(
     An offset is never made smaller. Raises BrokerError NON_EMPTY_GROUP with *execute* if the group has
     members in the target cluster, and ConfigurationError if no partition can be translated.
     """
-    reading = options_of_cluster(source, "source"), options_of_cluster(target, "target")
-    group_id, mirror_group = _name(group_id, "group_id"), _name(mirror_group, "mirror_group")
+    here, there = options_of_cluster(source, "source"), options_of_cluster(target, "target")
+    group_id = argument_checks.text(group_id, "group_id")
+    mirror_group = argument_checks.text(mirror_group, "mirror_group")
     argument_checks.flag(execute, "execute")
-    syncs = {
-        source: sorted(slots.values(), key=lambda each: each.sync)
-        for source, slots in read_syncs(reading[1], mirror_group).items()
-    }
+    try:
+        return _translate_once(here, there, group_id, mirror_group, execute)
+    except KafkaError as error:
+        error.add_note(
+            f"while the offsets of the group {group_id} were translated from the cluster "
+            f"{cluster_name(here)} to {cluster_name(there)}"
+        )
+        raise
+
+
+def _translate_once(
+    source: Mapping[str, Any], target: Mapping[str, Any], group_id: str, mirror_group: str, execute: bool
+) -> dict[TopicPartition, TranslatedOffset]:
+    """Do what :func:`translate_offsets` does, with the options of clients of both clusters."""
+    syncs = _read_syncs(target, mirror_group)
     with (
-        Admin(**known_options(AdminConfig, reading[0])) as here,
-        TargetAdmin(**known_options(AdminConfig, reading[1])) as there,
+        Admin(**known_options(AdminConfig, source)) as here,
+        TargetAdmin(**known_options(AdminConfig, target)) as there,
     ):
         ids = there.topic_ids(_CALL_TIMEOUT)
-        found, left_out = _translate(here, there, group_id, _fitting(syncs, ids))
+        committed = _committed(here, group_id)
+        copied = {each: offset for each, offset in committed.items() if each in syncs}
+        found, left_out = _translate(there, group_id, copied, _fitting(syncs, ids))
         if not found:
-            reason = _reason(group_id, mirror_group, left_out)
-            raise ConfigurationError(f"no offset of the group {group_id} can be translated: {reason}")
+            reason = _reason(mirror_group, syncs, committed, left_out)
+            raise ConfigurationError(
+                f"no committed offset of the group {group_id} can be translated from the cluster "
+                f"{cluster_name(source)} to {cluster_name(target)}: {reason}"
+            )
         if execute:
             _commit(there, group_id, found)
     return found
@@ -131,13 +148,27 @@ class GroupTranslation:
                     )
 
     def _move(self, group_id: str, syncs: Mapping[TopicPartition, Sequence[OffsetSync]]) -> None:
-        found, _ = _translate(self._source, self._target, group_id, syncs)
+        committed = _committed(self._source, group_id)
+        copied = {each: offset for each, offset in committed.items() if each in syncs}
+        found, _ = _translate(self._target, group_id, copied, syncs)
         if moved := _commit(self._target, group_id, found):
             _log.debug(
                 "the translated offsets of the group %s were committed in the target cluster",
                 group_id,
                 extra=log_fields("mirror_group_translated", group=group_id, partitions=moved),
             )
+
+
+def _read_syncs(options: Mapping[str, Any], mirror_group: str) -> dict[TopicPartition, list[StoredSync]]:
+    """Return the stored syncs of the mirror, in the order of their offsets. *options* are those of a consumer
+    of the target cluster."""
+    try:
+        stored = read_syncs(read_options(options), mirror_group)
+    except BrokerError as error:
+        if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise
+        return {}  # no mirror with groups has run
+    return {source: sorted(slots.values(), key=lambda each: each.sync) for source, slots in stored.items()}
 
 
 def _fitting(
@@ -150,16 +181,23 @@ def _fitting(
     }
 
 
-def _translate(
-    source: Admin, target: Admin, group_id: str, syncs: Mapping[TopicPartition, Sequence[OffsetSync]]
-) -> tuple[dict[TopicPartition, TranslatedOffset], dict[TopicPartition, str]]:
-    """Return the translated offsets of the group, and why offsets of other partitions are not translated.
-    Partitions without syncs in *syncs* are in neither."""
-    committed = {
+def _committed(source: Admin, group_id: str) -> dict[TopicPartition, int]:
+    """Return the offsets that the group has committed in the source cluster."""
+    return {
         each: offset
         for each, stored in source.stored_offsets(group_id, timeout=_CALL_TIMEOUT).items()
-        if each in syncs and (offset := stored.committed) is not None
+        if (offset := stored.committed) is not None
     }
+
+
+def _translate(
+    target: Admin,
+    group_id: str,
+    committed: Mapping[TopicPartition, int],
+    syncs: Mapping[TopicPartition, Sequence[OffsetSync]],
+) -> tuple[dict[TopicPartition, TranslatedOffset], dict[TopicPartition, str]]:
+    """Return the translated offsets of the group, and why those of other partitions in *committed* are not
+    translated. All partitions have an entry in *syncs*."""
     found: dict[TopicPartition, TranslatedOffset] = {}
     left_out: dict[TopicPartition, str] = {}
     if not committed:
@@ -171,8 +209,8 @@ def _translate(
             left_out[each] = f"its end in the target cluster is not known: {there[each].error}"
         elif copied > end:
             left_out[each] = (
-                f"it ends before offset {copied} in the target cluster; was the topic deleted and created "
-                "again?"
+                f"it ends before offset {copied} in the target cluster, where the topic has lost records or "
+                "was created again"
             )
         else:
             at = translated(syncs[each], offset)
@@ -182,13 +220,34 @@ def _translate(
     return found, left_out
 
 
-def _reason(group_id: str, mirror_group: str, left_out: Mapping[TopicPartition, str]) -> str:
-    """Return why no offset of the group can be translated."""
+def _reason(
+    mirror_group: str,
+    syncs: Collection[TopicPartition],
+    committed: Collection[TopicPartition],
+    left_out: Mapping[TopicPartition, str],
+) -> str:
+    """Return why no offset of the group can be translated, and what to do. *syncs* and *committed* are the
+    partitions of which the mirror has stored syncs, and for which the group has committed offsets."""
     if left_out:
-        return "; ".join(f"{each}: {reason}" for each, reason in sorted(left_out.items())[:_MOST_SHOWN])
+        reasons = [f"{each}: {reason}" for each, reason in sorted(left_out.items())]
+        more = f" (and {len(reasons) - _MOST_SHOWN} more)" if len(reasons) > _MOST_SHOWN else ""
+        return (
+            f"{'; '.join(reasons[:_MOST_SHOWN])}{more}. Let the mirror copy the topics again, or set the "
+            "offsets in the target cluster with reset_offsets"
+        )
+    if not syncs:
+        return (
+            f"no mirror with the group {mirror_group} has stored offset syncs in topic {SYNC_TOPIC} of the "
+            "target cluster. Name the group of the mirror, and let it run with groups=…"
+        )
+    if not committed:
+        return (
+            "the group has committed no offsets in the source cluster. Check its name; if it commits to "
+            "ZooKeeper, the source needs the option zookeeper"
+        )
     return (
-        f"the mirror with the group {mirror_group} has copied none of the partitions for which {group_id} "
-        "has committed offsets, or it did not run with groups=…"
+        f"the mirror with the group {mirror_group} has copied none of the partitions for which the group has "
+        "committed offsets. Let it mirror their topics too"
     )
 
 
@@ -203,7 +262,3 @@ def _commit(target: Admin, group_id: str, found: Mapping[TopicPartition, Transla
             group_id, positions, topics=list(positions), storage="kafka", execute=True, timeout=_CALL_TIMEOUT
         )
     return len(positions)
-
-
-def _name(given: Any, what: str) -> str:
-    return argument_checks.text(given, what)

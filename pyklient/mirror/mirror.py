@@ -17,9 +17,10 @@ from pyklient.errors import ClosedError, ConfigurationError, KafkaError, KafkaTi
 from pyklient.mirror.clusters import Cluster, known_options, options_of_cluster
 from pyklient.mirror.group_translation import GroupTranslation
 from pyklient.mirror.mirror_metrics import MirrorMetrics
-from pyklient.mirror.mirror_task import MirrorTask, Rules
+from pyklient.mirror.mirror_task import MirrorTask
 from pyklient.mirror.partition_syncs import PartitionSyncs
 from pyklient.mirror.producer_record import Handler
+from pyklient.mirror.rules import Rules
 from pyklient.mirror.target_admin import TargetAdmin
 from pyklient.mirror.target_topics import TargetTopics
 from pyklient.producer.mirror_producer import MirrorProducer
@@ -36,6 +37,7 @@ _CLOSE_TIMEOUT: Final = 60.0
 _OF_READING: Final[Mapping[str, Any]] = {
     "auto_offset_reset": "earliest",
     "client_id": "pyklient-mirror",
+    "isolation_level": "read_committed",
     "max_poll_interval_ms": INT32_MAX,
 }
 """Default options of the consumers of a mirror."""
@@ -77,7 +79,8 @@ class Mirror:
     same group share the work. An offset is committed in the source cluster only after the target cluster has
     confirmed the record, at most every *commit_interval* seconds. After a crash, the records since the last
     commit are copied again. A group without committed offsets begins at the oldest records, unless the
-    options of the source have another ``auto_offset_reset``.
+    options of the source have another ``auto_offset_reset``. Records of aborted and open transactions are not
+    copied, unless they have ``isolation_level="read_uncommitted"``.
 
     If a record cannot be sent, the mirror ends with an error. If *abort_on_send_failure* is false, the record
     is logged, counted and dropped instead. ``handler(message)`` returns the records to send for a message, as
@@ -193,7 +196,7 @@ class Mirror:
         return MirrorMetrics(
             tuple(task.connector.metrics() for task in tasks),
             producer.metrics(),
-            sum(task.dropped_count for task in tasks),
+            sum(task.failures.dropped_count for task in tasks),
         )
 
     def _run(self, watch: Callable[[MirrorMetrics], object] | None, interval: float) -> None:

@@ -2,16 +2,20 @@
 confirmed, and stored in the target cluster after the offsets of the records were committed."""
 
 import logging
+import time
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from pyklient.admin import Admin
+from pyklient.counted import counted
 from pyklient.errors import KafkaError
 from pyklient.kernel import Delivery
 from pyklient.mirror.offset_syncs import OffsetSyncs
 from pyklient.mirror.sent_records import ConfirmedRecords
 from pyklient.mirror.sync_topic import SYNC_TOPIC, StoredSync, create_sync_topic, read_syncs, sync_record
 from pyklient.mirror.target_admin import TargetAdmin
+from pyklient.net.backoff import Backoff
+from pyklient.outage import Outage
 from pyklient.producer.producer import Producer
 from pyklient.topic_partition import TopicPartition
 
@@ -21,6 +25,9 @@ _log = logging.getLogger("pyklient.mirror")
 
 _CALL_TIMEOUT: Final = 10.0
 """The seconds that a call to a cluster may take."""
+_FIRST_PAUSE: Final = 1.0
+_LONGEST_PAUSE: Final = 30.0
+"""The seconds between two attempts to store syncs."""
 
 
 class _Sent(NamedTuple):
@@ -61,33 +68,69 @@ class PartitionSyncs:
         self._syncs: dict[TopicPartition, OffsetSyncs] = {}
         self._topic_ids: dict[str, str] = {}
         """The ids of the target topics, as they were found last."""
+        self._unread: set[TopicPartition] = set()
+        """The partitions whose stored syncs could not be read yet."""
         self._due: set[TopicPartition] = set()
         """The partitions whose syncs are to be stored: their offsets were committed."""
         self._sent: list[_Sent] = []
         """The slots that are not confirmed yet. No others are sent meanwhile."""
+        self._backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)
+        self._failures = 0
+        """The number of failed attempts to store syncs, since all of them were stored last."""
+        self._try_at = 0.0
+        """The time of the next attempt after a failure."""
+        self._outage = Outage(_log, f"storing offset syncs in topic {SYNC_TOPIC}", "mirror_syncs_outage")
 
     def begin(self, partitions: Collection[TopicPartition], *, assigned: bool) -> None:
         """Forget what is known of *partitions*. If they are *assigned* now, continue with their stored syncs.
 
-        If the stored syncs cannot be read, begin without syncs. Then the offsets of records that were copied
-        before are translated to smaller ones.
+        If the stored syncs cannot be read now, they are read when the target cluster has confirmed the first
+        records.
         """
         for each in partitions:
             self._syncs.pop(each, None)
         self._due.difference_update(partitions)
+        self._unread.difference_update(partitions)
         self.latest = {each: syncs for each, syncs in self.latest.items() if each not in partitions}
         if not assigned:
             return
         try:
-            self._find_topics()
-            stored = read_syncs(self._options, self._mirror_group)
+            self._read(partitions)
         except KafkaError as error:
+            self._unread.update(partitions)
+            _log.warning("the offset syncs in topic %s cannot be read yet: %s", SYNC_TOPIC, error)
+
+    def note(self, confirmed: Iterable[ConfirmedRecords]) -> None:
+        """Record that the target cluster has stored the records *confirmed*."""
+        for each in confirmed:
+            if each.source in self._unread:
+                self._read_unread()
+            if each.target_offset >= 0 and (syncs := self._syncs.get(each.source)) is not None:
+                syncs.note(each.offset, each.target_offset, each.record_count)
+
+    def _read_unread(self) -> None:
+        """Read the stored syncs that could not be read before. If that fails again, begin without syncs. Then
+        the offsets of records that were copied before are translated to smaller ones."""
+        partitions, self._unread = self._unread, set()
+        try:
+            self._read(partitions)
+        except KafkaError as error:
+            self._continue_with({}, partitions)
             _log.warning(
-                "the offset syncs in %s cannot be read, so groups may get more records again: %s",
+                "the offset syncs in topic %s cannot be read, so groups may get more records again: %s",
                 SYNC_TOPIC,
                 error,
             )
-            stored = {}
+
+    def _read(self, partitions: Collection[TopicPartition]) -> None:
+        self._find_topics(_CALL_TIMEOUT)
+        self._continue_with(read_syncs(self._options, self._mirror_group), partitions)
+
+    def _continue_with(
+        self,
+        stored: Mapping[TopicPartition, Mapping[int, StoredSync]],
+        partitions: Collection[TopicPartition],
+    ) -> None:
         ends = self._source_ends(partitions)
         for each in partitions:
             topic_id = self._topic_ids.get(each.topic)
@@ -95,38 +138,75 @@ class PartitionSyncs:
             self._syncs[each] = OffsetSyncs(slots, ends.get(each))
         self._show(partitions)
 
-    def note(self, confirmed: Iterable[ConfirmedRecords]) -> None:
-        """Record that the target cluster has stored the records *confirmed*."""
-        for each in confirmed:
-            if each.target_offset >= 0 and (syncs := self._syncs.get(each.source)) is not None:
-                syncs.note(each.offset, each.target_offset, each.record_count)
-
     def store(self, partitions: Iterable[TopicPartition]) -> None:
-        """Store the syncs of *partitions*, whose offsets were committed, and those that could not be stored
-        before. After a failure, the next call tries again."""
+        """Store the syncs of *partitions*, whose offsets were committed. After a failure, :meth:`retry` tries
+        again."""
         self._due.update(each for each in partitions if each in self._syncs)
         self._look_for_results()
-        if not self._due:
-            return
+        if self._due and time.monotonic() >= self._try_at:
+            self._try(_CALL_TIMEOUT)
+
+    def retry(self) -> None:
+        """Store the syncs that could not be stored yet, if the pause after the last failure is over. The task
+        calls this often."""
+        self._look_for_results()
+        if self._due and not self._sent and time.monotonic() >= self._try_at:
+            self._try(_CALL_TIMEOUT)
+
+    def flush(self, timeout: float) -> None:
+        """Store all syncs of committed offsets. Wait for *timeout* seconds at most until they are stored, and
+        try again after failures."""
+        deadline = time.monotonic() + timeout
+        while True:
+            self._look_for_results()
+            if not self._sent and not self._due:
+                return
+            if (left := deadline - time.monotonic()) <= 0:
+                _log.warning(
+                    "the last offset syncs of %s were not stored in topic %s within %g s, so groups may get "
+                    "more records again",
+                    counted(len(self._due.union(each.source for each in self._sent)), "partition"),
+                    SYNC_TOPIC,
+                    timeout,
+                )
+                return
+            if self._sent:
+                self._wait_until_sent(left)
+            elif (pause := self._try_at - time.monotonic()) > 0:
+                time.sleep(min(pause, left))
+            else:
+                self._try(min(left, _CALL_TIMEOUT))
+
+    def _try(self, timeout: float) -> None:
+        """Send the syncs that are due, unless others are not confirmed yet. *timeout* is that of a call to
+        the target cluster, in seconds."""
         try:
-            self._find_topics()
+            self._find_topics(timeout)
             self._show(self._due)
             if not self._sent:
                 self._send()
         except KafkaError as error:
-            _log.warning("the offset syncs are not stored yet, and will be with the next commit: %s", error)
+            self._failed(error)
+        else:
+            self._succeeded()
 
-    def flush(self, timeout: float) -> None:
-        """Wait for *timeout* seconds at most until the syncs that were sent are stored."""
-        if not self._sent:
-            return
+    def _wait_until_sent(self, timeout: float) -> None:
         try:
             self._producer.flush(timeout)
         except KafkaError as error:
-            _log.warning(
-                "the last offset syncs are not stored, so groups may get more records again: %s", error
-            )
-        self._look_for_results()
+            _log.debug("some offset syncs are not stored yet: %s", error)
+
+    def _succeeded(self) -> None:
+        """Note the end of an outage if all syncs are stored."""
+        if self._failures and not self._sent and not self._due:
+            self._failures, self._try_at = 0, 0.0
+            self._outage.ended()
+
+    def _failed(self, error: BaseException) -> None:
+        """Note that an attempt to store syncs has failed with *error*."""
+        self._failures += 1
+        self._try_at = time.monotonic() + self._backoff.pause(self._failures)
+        self._outage.failed(error, "trying again")
 
     def _show(self, partitions: Collection[TopicPartition]) -> None:
         """Make the present syncs of *partitions* those that ``latest`` has."""
@@ -159,20 +239,26 @@ class PartitionSyncs:
     def _look_for_results(self) -> None:
         """Find the syncs that could not be stored, so that they are sent again."""
         waiting: list[_Sent] = []
+        failure: BaseException | None = None
         for each in self._sent:
             if not each.delivery.done():
                 waiting.append(each)
-            elif each.delivery.exception(0) is not None and self._syncs.get(each.source) is each.syncs:
-                each.syncs.keep_changes([each.slot])
-                self._due.add(each.source)
+            elif (error := each.delivery.exception(0)) is not None:
+                failure = error
+                if self._syncs.get(each.source) is each.syncs:
+                    each.syncs.keep_changes([each.slot])
+                    self._due.add(each.source)
+        if failure is not None:
+            self._failed(failure)
         self._sent = waiting
+        self._succeeded()
 
-    def _find_topics(self) -> None:
+    def _find_topics(self, timeout: float) -> None:
         """Find the ids of the target topics. Forget the syncs of topics that were deleted and created again
         since the last call. If the topic of the syncs is gone, create it, and let all syncs be stored
         again."""
-        found = self._admin.topic_ids(timeout=_CALL_TIMEOUT)
-        is_new = SYNC_TOPIC not in found and create_sync_topic(self._admin)
+        found = self._admin.topic_ids(timeout)
+        is_new = SYNC_TOPIC not in found and create_sync_topic(self._admin, timeout)
         for topic, topic_id in found.items():
             known = self._topic_ids.get(topic)
             if topic_id is None or topic_id == known:

@@ -38,11 +38,12 @@ class StoredSync(NamedTuple):
         return topic_id is None or self.topic_id is None or self.topic_id == topic_id
 
 
-def create_sync_topic(admin: Admin) -> bool:
-    """Create the topic in the cluster of *admin*. Return False if it exists."""
-    replicas = min(_REPLICAS, max(1, len(admin.cluster().brokers)))
+def create_sync_topic(admin: Admin, timeout: float) -> bool:
+    """Create the topic in the cluster of *admin*. Return False if it exists. *timeout* is that of each call,
+    in seconds."""
+    replicas = min(_REPLICAS, max(1, len(admin.cluster(timeout).brokers)))
     try:
-        admin.create_topic(SYNC_TOPIC, 1, replicas, {"cleanup.policy": "compact"})
+        admin.create_topic(SYNC_TOPIC, 1, replicas, {"cleanup.policy": "compact"}, timeout)
     except BrokerError as error:
         # Another task or process may create the topic at the same time.
         if error.code != ErrorCode.TOPIC_ALREADY_EXISTS:

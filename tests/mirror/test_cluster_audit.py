@@ -37,6 +37,14 @@ def fill(servers: str, topic: str, numbers: list[int], batch_size: int = 1_000_0
             producer.send(topic, b"value %d" % number, partition=number % 2, **record)
 
 
+def test_the_options_of_a_mirror_are_those_of_an_audit(clusters: tuple[str, str]) -> None:
+    """Options for members of groups, which a mirror needs for its source, change nothing."""
+    for servers in clusters:
+        fill(servers, "options", [1, 2])
+    source = {"bootstrap_servers": clusters[0], "auto_offset_reset": "earliest", "session_timeout_ms": 6_000}
+    assert all(row.equal for row in audit(source, clusters[1], "options"))
+
+
 def test_equal_records_are_equal_whatever_their_batches_and_offsets(clusters: tuple[str, str]) -> None:
     source, target = clusters
     fill(source, "equal", list(range(500)))

@@ -19,6 +19,7 @@ from pyklient import (
 )
 from pyklient.broker import Broker
 from pyklient.errors import BrokerError, ConfigurationError, ConsumerTimeout
+from pyklient.mirror import partition_syncs
 from pyklient.mirror.group_translation import GroupTranslation, TranslatedOffset, translate_offsets
 from pyklient.mirror.offset_syncs import OffsetSync
 from pyklient.mirror.partition_syncs import PartitionSyncs
@@ -91,7 +92,8 @@ def test_a_group_moves_only_with_execute_and_never_back(
     group, mirror_group, where = new_name(), new_name(), TopicPartition(new_name(), 1)
     copied(source, target, mirror_group, where, [(0, 20, 50), (60, 70, 10)])
     committed(source, group, {where: 64})
-    clusters = source.bootstrap_servers, target.bootstrap_servers
+    # A cluster may have more options than a translation needs.
+    clusters = source.bootstrap_servers, {"bootstrap_servers": target.bootstrap_servers, "group_id": group}
     shown = translate_offsets(*clusters, group, mirror_group)
     assert shown == {where: TranslatedOffset(source=64, translated=74, committed=None)}
     assert stored(target, group) == {}
@@ -180,12 +182,21 @@ def test_a_group_with_members_is_refused(source: Broker, target: Broker, new_nam
             )
 
 
-def test_without_syncs_nothing_is_translated(source: Broker, target: Broker, new_name: NewName) -> None:
-    group, where = new_name(), TopicPartition(new_name(), 0)
-    copied(source, target, new_name(), where, [(0, 0, 50)])
-    committed(source, group, {where: 7})
-    with pytest.raises(ConfigurationError, match="copied none of the partitions"):
-        translate_offsets(source.bootstrap_servers, target.bootstrap_servers, group, "another-mirror")
+def test_an_error_says_why_nothing_is_translated(source: Broker, target: Broker, new_name: NewName) -> None:
+    group, mirror_group, where, other = new_name(), new_name(), *(TopicPartition(new_name(), 0) for _ in "ab")
+    clusters = source.bootstrap_servers, target.bootstrap_servers
+    copied(source, target, mirror_group, where, [(0, 0, 50)])
+    copied(source, target, new_name(), other, [(0, 0, 50)])
+    both = f"from the cluster {clusters[0]} to {clusters[1]}"
+    with pytest.raises(ConfigurationError, match=f"{both}: the group has committed no offsets in the source"):
+        translate_offsets(*clusters, group, mirror_group)
+    committed(source, group, {other: 7})
+    with pytest.raises(ConfigurationError, match=f"group {mirror_group} has copied none of the partitions"):
+        translate_offsets(*clusters, group, mirror_group)
+    with pytest.raises(ConfigurationError, match=f"{both}: no mirror with the group absent has stored"):
+        translate_offsets(*clusters, group, "absent")
+    with Broker() as empty, pytest.raises(ConfigurationError, match="no mirror with the group absent"):
+        translate_offsets(source.bootstrap_servers, empty.bootstrap_servers, group, "absent")
 
 
 def test_records_that_are_no_syncs_are_ignored(
@@ -226,7 +237,7 @@ def test_partitions_that_the_target_lacks_or_has_fewer_records_of_are_left_out(
     assert f"in {short} is not translated: it ends before offset 150 in the target" in caplog.text
     other = new_name()
     committed(source, other, {short: 100})
-    with pytest.raises(ConfigurationError, match=f"translated: {short}: it ends before offset 150"):
+    with pytest.raises(ConfigurationError, match=f": {short}: it ends before offset 150"):
         translate_offsets(*clusters, other, mirror_group)
 
 
@@ -286,22 +297,33 @@ def test_syncs_are_stored_again_in_a_new_topic(source: Broker, new_name: NewName
     assert {source: len(slots) for source, slots in found.items()} == {where: 2, other: 1}
 
 
-def test_after_a_failure_the_syncs_are_stored_with_the_next_commit(
-    source: Broker, target: Broker, new_name: NewName
+class FailingProducer(Producer):
+    """A producer to whose first calls of ``send`` the target cluster does not answer."""
+
+    def __init__(self, bootstrap: str, failures: set[int]) -> None:
+        super().__init__(bootstrap)
+        self.failures = failures
+        self.calls = 0
+
+    def send(self, *args: Any, **options: Any) -> Any:
+        self.calls += 1
+        if self.calls in self.failures:
+            raise KafkaTimeoutError("the target cluster is down")
+        return super().send(*args, **options)
+
+
+def test_syncs_that_could_not_be_stored_are_stored_without_another_commit(
+    source: Broker,
+    target: Broker,
+    new_name: NewName,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """One failed attempt is enough: each attempt may wait for the target cluster."""
+    monkeypatch.setattr(partition_syncs, "_FIRST_PAUSE", 0.05)
     mirror_group, where, other = new_name(), TopicPartition(new_name(), 0), TopicPartition(new_name(), 0)
-    tried: list[str] = []
-
-    class FailingProducer(Producer):
-        def send(self, topic: str, *args: Any, **options: Any) -> Any:
-            tried.append(topic)
-            if len(tried) == 2:
-                raise KafkaTimeoutError("the target cluster is down")
-            return super().send(topic, *args, **options)
-
     with (
-        FailingProducer(target.bootstrap_servers) as producer,
+        FailingProducer(target.bootstrap_servers, {2, 3}) as producer,
         syncing(source, target, mirror_group, where, other, producer=producer) as syncs,
     ):
         syncs.note(
@@ -310,13 +332,67 @@ def test_after_a_failure_the_syncs_are_stored_with_the_next_commit(
             for number in range(3)
         )
         syncs.store([where, other])
-        assert len(tried) == 2
+        assert producer.calls == 2
+
+        def are_sent() -> bool:
+            syncs.retry()
+            return producer.calls == 8
+
+        until(are_sent, "the other syncs")
         syncs.flush(30)
-        syncs.store([])
-        syncs.flush(30)
+        assert producer.calls == 8
     found = read_syncs({"bootstrap_servers": target.bootstrap_servers}, mirror_group)
     assert {source: len(slots) for source, slots in found.items()} == {where: 3, other: 3}
-    assert len(tried) == 7
+    assert caplog.text.count("storing offset syncs in topic") == 2  # the outage began, and ended
+
+
+def test_a_mirror_that_ends_tries_again_to_store_its_syncs(
+    source: Broker, target: Broker, new_name: NewName, caplog: pytest.LogCaptureFixture
+) -> None:
+    mirror_group, where = new_name(), TopicPartition(new_name(), 0)
+    with (
+        FailingProducer(target.bootstrap_servers, {1}) as producer,
+        syncing(source, target, mirror_group, where, producer=producer) as syncs,
+    ):
+        syncs.note([ConfirmedRecords(where, 0, where, 0, 10)])
+        syncs.store([where])
+        syncs.flush(30)
+    found = read_syncs({"bootstrap_servers": target.bootstrap_servers}, mirror_group)
+    assert [each.sync for each in found[where].values()] == [OffsetSync(0, 0, 10)]
+
+
+def test_a_mirror_that_ends_says_which_syncs_are_not_stored(
+    source: Broker, target: Broker, new_name: NewName, caplog: pytest.LogCaptureFixture
+) -> None:
+    where = TopicPartition(new_name(), 0)
+    with (
+        FailingProducer(target.bootstrap_servers, set(range(1_000))) as producer,
+        syncing(source, target, new_name(), where, producer=producer) as syncs,
+    ):
+        syncs.note([ConfirmedRecords(where, 0, where, 0, 10)])
+        syncs.store([where])
+        syncs.flush(0.1)
+    assert "the last offset syncs of 1 partition were not stored" in caplog.text
+
+
+def test_stored_syncs_are_read_later_if_the_target_is_down_at_the_start(
+    source: Broker, target: Broker, new_name: NewName
+) -> None:
+    mirror_group, where = new_name(), TopicPartition(new_name(), 0)
+    copied(source, target, mirror_group, where, [(0, 0, 10)])
+    with (
+        Admin(source.bootstrap_servers) as there,
+        TargetAdmin(target.bootstrap_servers) as admin,
+        Producer(target.bootstrap_servers) as producer,
+    ):
+        options: dict[str, Any] = {"bootstrap_servers": "127.0.0.1:1", "default_api_timeout_ms": 200}
+        syncs = PartitionSyncs(options, mirror_group, admin, producer, there)
+        syncs.begin([where], assigned=True)
+        assert where not in syncs.latest
+        options["bootstrap_servers"] = target.bootstrap_servers
+        syncs.note([ConfirmedRecords(where, 10, where, 10, 5)])
+        syncs.store([where])
+    assert [each.sync for each in syncs.latest[where]] == [OffsetSync(0, 0, 15)]
 
 
 def test_a_stopping_mirror_translates_no_other_group(

@@ -4,6 +4,7 @@ import itertools
 import threading
 import uuid
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -152,6 +153,37 @@ def test_a_handler_chooses_what_is_sent(source: Broker, target: Broker) -> None:
     assert [(key, value) for key, value, *_ in found] == [
         (b"%d" % offset, b"%d" % copy) for offset in range(100) for copy in range(offset % 3)
     ]
+
+
+def test_an_exception_of_a_handler_ends_the_mirror_and_names_the_message(
+    source: Broker, target: Broker
+) -> None:
+    topic, group = new_name(), new_name()
+    fill(source, topic, 20, partitions=1)
+
+    def handler(message: Message) -> list[ProducerRecord]:
+        if message.offset == 5:
+            raise ZeroDivisionError
+        return [ProducerRecord(topic, message.value)]
+
+    clusters = source.bootstrap_servers, target.bootstrap_servers
+    with running(*clusters, topic, group_id=group, handler=handler) as run:
+        run.join(60)
+    assert isinstance(run.error, ZeroDivisionError)
+    assert run.error.__notes__ == [f"message: {topic}-0 at offset 5"]
+    assert committed(source, group).get(TopicPartition(topic, 0), 0) <= 5
+
+
+@pytest.mark.parametrize("wrong", [None, [("topic", b"value")], ProducerRecord("topic", b"value")])
+def test_a_handler_must_return_producer_records(source: Broker, target: Broker, wrong: Any) -> None:
+    topic = new_name()
+    fill(source, topic, 1, partitions=1)
+    clusters = source.bootstrap_servers, target.bootstrap_servers
+    with running(*clusters, topic, group_id=new_name(), handler=lambda _: wrong) as run:
+        run.join(60)
+    assert isinstance(run.error, TypeError)
+    assert str(run.error).startswith("handler must return ")
+    assert run.error.__notes__ == [f"message: {topic}-0 at offset 0"]
 
 
 @pytest.mark.parametrize("abort", [True, False])

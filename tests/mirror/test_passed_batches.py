@@ -7,7 +7,7 @@ import pytest
 
 from pyklient import Admin, ConsumerConnector, Producer, TopicPartition
 from pyklient.broker import Broker
-from pyklient.mirror import mirror_task
+from pyklient.mirror import copy_sender
 from tests.mirror.running import by_partition, running, stored, until
 
 COUNT = 2_000
@@ -50,7 +50,7 @@ def test_batches_are_the_same_bytes_on_both_sides(
 ) -> None:
     topic, group = new_name(), new_name()
     fill(source, topic, codec)
-    monkeypatch.delattr(mirror_task, "decode")  # Nothing is to be decoded.
+    monkeypatch.delattr(copy_sender, "decode")  # Nothing is to be decoded.
     clusters = source.bootstrap_servers, target.bootstrap_servers
     with running(*clusters, topic, group_id=group, keep_partitions=True) as run:
         until(lambda: run.error or stored(target.bootstrap_servers, topic) == COUNT, "all records")

@@ -1,6 +1,9 @@
 """Mirrors between real clusters: from Kafka 0.8.2.2, with a group in ZooKeeper, to Kafka 4.3.1."""
 
+import confluent_kafka
+
 from pyklient import Admin, Producer, TopicPartition, read
+from pyklient.mirror import audit
 from tests.mirror.running import running, stored, until
 from tests.servers.fixtures import NewName
 from tests.servers.kafka import KraftCluster
@@ -68,6 +71,54 @@ def test_the_newest_release_stores_batches_that_are_passed_on(
         assert [each for each in found if each[0] == partition] == [
             each for each in expected if each[0] == partition
         ]
+
+
+def transaction(producer: confluent_kafka.Producer, topic: str, *values: bytes, commit: bool) -> None:
+    """Send *values* to *topic* in one transaction."""
+    producer.begin_transaction()
+    for value in values:
+        producer.produce(topic, value, partition=0)
+    assert producer.flush(30) == 0
+    if commit:
+        producer.commit_transaction(30)
+    else:
+        producer.abort_transaction(30)
+
+
+def test_only_committed_transactions_are_mirrored(
+    newest_kafka: KraftCluster, reference_broker: ReferenceBroker, new_name: NewName
+) -> None:
+    """An audit takes such a copy for equal. The lag becomes 0, although markers of transactions are not
+    copied."""
+    topic, start, goal = new_name(), newest_kafka.bootstrap_servers, reference_broker.bootstrap_servers
+    create_topic(start, topic, 1)
+    producer = confluent_kafka.Producer(
+        {"bootstrap.servers": start, "transactional.id": topic, "log_level": 0}
+    )
+    producer.init_transactions(30)
+    plain = confluent_kafka.Producer({"bootstrap.servers": start, "compression.type": "gzip"})
+    expected: list[bytes] = []
+    for number in range(6):
+        values = [b"%d-%d" % (number, each) for each in range(50)]
+        transaction(producer, topic, *values, commit=number % 2 == 0)
+        expected += [] if number % 2 else values
+        for each in range(20):
+            plain.produce(topic, b"plain %d-%d" % (number, each), partition=0)
+        assert plain.flush(30) == 0
+        expected += [b"plain %d-%d" % (number, each) for each in range(20)]
+    transaction(producer, topic, b"last", commit=False)
+    with running(start, goal, topic, group_id=new_name(), keep_partitions=True) as run:
+        until(lambda: run.error or stored(goal, topic) >= len(expected), "all records")
+
+        def has_no_lag() -> bool:
+            metrics = run.mirror.metrics()
+            return metrics is not None and metrics.lag == 0
+
+        until(lambda: run.error or has_no_lag(), "a lag of 0")
+    assert run.error is None
+    assert [record.value() for record in stored_records(goal, topic)] == expected
+    (row,) = audit(start, goal, topic)
+    assert row.equal, row.difference
 
 
 def admin_offsets(admin: Admin, group: str) -> dict[TopicPartition, int]:

@@ -11,8 +11,9 @@ from pyklient.broker import Broker
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import broker_error
 from pyklient.mirror import ProducerRecord, assignment_changes, deleted_topics
-from pyklient.mirror.mirror_task import MirrorTask, Rules
+from pyklient.mirror.mirror_task import MirrorTask
 from pyklient.mirror.producer_record import Handler
+from pyklient.mirror.rules import Rules
 from pyklient.mirror.sent_records import SentRecords
 from tests.kernel.appending import Bench
 from tests.mirror.running import running, stored, until
@@ -68,7 +69,7 @@ def test_a_rebalance_does_not_wait_for_a_target_that_is_down() -> None:
     task, commits = new_task(targets, down)
     revoked, kept = TopicPartition("t", 0), TopicPartition("t", 1)
     task.sent.add([(revoked, 4, 5, None), (kept, 8, 9, None)])
-    sending = threading.Thread(target=task._send_all, args=([message("t", 0, 5), message("t", 0, 6)],))
+    sending = threading.Thread(target=task._sender.send, args=([message("t", 0, 5), message("t", 0, 6)],))
     sending.start()
     try:
         assert tried.wait(10)
@@ -108,7 +109,7 @@ def test_records_of_a_topic_that_no_cluster_has_are_left_out(
     targets = SimpleNamespace(has=has, prepare=prepare, forget=forgotten.append)
     task, _ = new_task(targets, threading.Event())
     task.sent.add([(kept, 8, 9, None)])
-    task._send_all([message("gone", 0, 5), message("gone", 0, 6)])
+    task._sender.send([message("gone", 0, 5), message("gone", 0, 6)])
     task._look_for_results()
     assert task.sent.positions() == {kept: 9}
     assert forgotten == ["gone"]
@@ -120,9 +121,9 @@ def test_a_message_counts_when_all_records_of_the_handler_are_confirmed() -> Non
     bench.open(2, "t")
     copies = [ProducerRecord("t", b"v", partition=number) for number in (0, 1)]
     task, _ = new_task(SimpleNamespace(has=lambda *_: True), threading.Event(), lambda _: copies)
-    task._producer = SimpleNamespace(send=bench.appender.send)  # type: ignore[assignment]
+    task._sender._producer = SimpleNamespace(send=bench.appender.send)  # type: ignore[assignment]
     batches = [bench.appender.current_batch("t", number) for number in (0, 1)]
-    task._send_all([message("t", 0, 5)])
+    task._sender.send([message("t", 0, 5)])
     for batch, expected in zip(batches, ({}, {where: 6}), strict=True):
         assert batch is not None
         bench.appender.seal_batch(batch)
@@ -137,6 +138,6 @@ def test_a_closed_mirror_sends_no_more_of_the_messages_in_hand() -> None:
     targets = SimpleNamespace(has=lambda *_: True)
     task, _ = new_task(targets, stopping)
     stopping.set()
-    task._send_all([message("t", 0, 5)])
+    task._sender.send([message("t", 0, 5)])
     task._look_for_results()
     assert task.sent.positions() == {}

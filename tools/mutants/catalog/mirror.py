@@ -13,6 +13,7 @@ _MIRROR = "tests/mirror/test_mirror.py"
 _PASSED = "tests/mirror/test_passed_batches.py"
 _REBALANCES = "tests/mirror/test_rebalances.py"
 _GROUPS = "tests/mirror/test_group_translation.py"
+_REAL = "tests/mirror/test_real_clusters.py"
 _AUDIT = "tests/mirror/test_cluster_audit.py"
 
 _COPYING: Final = (
@@ -46,35 +47,35 @@ _COPYING: Final = (
     ),
     Mutant(
         "mirror: batches keep a compression that the target's option excludes",
-        "pyklient/mirror/mirror_task.py",
+        "pyklient/mirror/copy_sender.py",
         "if self._rules.codec is None or self._rules.codec == batch.compression:",
         "if True:",
         (f"{_PASSED}::test_batches_are_compressed_in_another_way_if_the_target_has_an_option",),
     ),
     Mutant(
         "mirror: batches that need not change are decoded",
-        "pyklient/mirror/mirror_task.py",
+        "pyklient/mirror/copy_sender.py",
         "if self._rules.codec is None or self._rules.codec == batch.compression:",
         "if False:",
         (f"{_PASSED}::test_batches_are_the_same_bytes_on_both_sides",),
     ),
     Mutant(
         "mirror: keys do not decide although partitions are not kept",
-        "pyklient/mirror/mirror_task.py",
+        "pyklient/mirror/copy_sender.py",
         "append_messages(appender, messages, done, keep)",
         "append_messages(appender, messages, done, True)",
         (f"{_MIRROR}::test_without_kept_partitions_the_key_decides",),
     ),
     Mutant(
         "mirror: the timestamps of messages that are sent one by one are lost",
-        "pyklient/mirror/mirror_task.py",
+        "pyklient/mirror/copy_sender.py",
         "message.timestamp_ms if message.timestamp_ms >= 0 else None,",
         "None,",
         (f"{_MIRROR}::test_without_kept_partitions_the_key_decides",),
     ),
     Mutant(
         "mirror: a message counts as copied when one of its records is confirmed",
-        "pyklient/mirror/mirror_task.py",
+        "pyklient/mirror/copy_sender.py",
         "sent += [(source, offset, offset, delivery)",
         "sent += [(source, offset, offset + 1, delivery)",
         (f"{_REBALANCES}::test_a_message_counts_when_all_records_of_the_handler_are_confirmed",),
@@ -88,14 +89,14 @@ _COPYING: Final = (
     ),
     Mutant(
         "mirror: messages of partitions that were lost meanwhile count as sent",
-        "pyklient/mirror/mirror_task.py",
+        "pyklient/mirror/copy_sender.py",
         "[each for each in sent if each[0] not in self._lost] if self._lost else sent",
         "sent",
         (f"{_REBALANCES}::test_a_rebalance_does_not_wait_for_a_target_that_is_down",),
     ),
     Mutant(
         "mirror: dropped records are not counted",
-        "pyklient/mirror/mirror_task.py",
+        "pyklient/mirror/failed_copies.py",
         "        self.dropped_count += failed.record_count\n",
         "",
         (f"{_MIRROR}::test_a_record_that_cannot_be_sent_ends_the_mirror_or_is_dropped",),
@@ -110,6 +111,13 @@ _COPYING: Final = (
 )
 
 _CONFIRMED: Final = (
+    Mutant(
+        "mirror: records of aborted transactions are copied",
+        "pyklient/mirror/mirror.py",
+        '    "isolation_level": "read_committed",\n',
+        "",
+        (f"{_REAL}::test_only_committed_transactions_are_mirrored",),
+    ),
     Mutant(
         "mirror: the position moves when one of several batches is confirmed",
         "pyklient/mirror/sent_records.py",
@@ -169,6 +177,20 @@ _CONFIRMED: Final = (
 )
 
 _GROUP_OFFSETS: Final = (
+    Mutant(
+        "mirror: syncs that could not be stored wait for the next commit",
+        "pyklient/mirror/partition_syncs.py",
+        "if self._due and not self._sent and time.monotonic() >= self._try_at:",
+        "if False:",
+        (f"{_GROUPS}::test_syncs_that_could_not_be_stored_are_stored_without_another_commit",),
+    ),
+    Mutant(
+        "mirror: stored syncs are forgotten if the target is down at the start",
+        "pyklient/mirror/partition_syncs.py",
+        "            self._unread.update(partitions)\n",
+        "            self._continue_with({}, partitions)\n",
+        (f"{_GROUPS}::test_stored_syncs_are_read_later_if_the_target_is_down_at_the_start",),
+    ),
     Mutant(
         "mirror: an offset behind a run is translated beyond the copied records",
         "pyklient/mirror/offset_syncs.py",
