@@ -130,8 +130,8 @@ class ClassicProducer(EventSender):
         nothing.
 
         The event handler is closed after the last batch, and the callback handler after that. After *timeout*
-        seconds (None: after two minutes), the messages that are still queued are dropped, which is logged,
-        and KafkaTimeoutError is raised.
+        seconds (by default two minutes), the messages that are still queued are dropped and logged, and
+        KafkaTimeoutError is raised.
         """
         seconds = _CLOSE_TIMEOUT if timeout is None else argument_checks.seconds(timeout, "timeout")
         self._closed = True

@@ -282,8 +282,8 @@ class ConsumerConnector:
         Without *offsets*, the message that a loop has got last is committed too, unless another thread runs
         that loop. Raises CommitError if some partitions were not committed, for instance because another
         member owns them now; all others are committed. Raises KafkaTimeoutError with the last failure after
-        *timeout* seconds (None: ``default_api_timeout_ms``), or the first failure if *retry_on_failure* is
-        false.
+        *timeout* seconds (by default ``default_api_timeout_ms``), or the first failure if *retry_on_failure*
+        is false.
         """
         self._control.commit(self._streams, timeout, offsets, retry_on_failure)
 

@@ -125,7 +125,7 @@ class KafkaStream:
         raises OffsetStoreFencedError.
 
         Any thread may seek while a loop reads. Raises PartitionNotAssignedError if this stream does not read
-        *partition* now, and KafkaTimeoutError if the offset is not found in *timeout* seconds (None:
+        *partition* now, and KafkaTimeoutError if the offset is not found in *timeout* seconds (by default
         ``default_api_timeout_ms``).
         """
         self._control.seek(self._core, partition, to, timeout)
@@ -134,7 +134,7 @@ class KafkaStream:
         """Return the offset of the next message of *partition* that a loop gets.
 
         If the offset at which reading begins is not known yet, wait for it. Raises PartitionNotAssignedError
-        if this stream does not read *partition* now, KafkaTimeoutError after *timeout* seconds (None:
+        if this stream does not read *partition* now, KafkaTimeoutError after *timeout* seconds (by default
         ``default_api_timeout_ms``), and OffsetOutOfRangeError if there is no position and
         ``auto_offset_reset`` is ``none``.
         """
@@ -144,7 +144,8 @@ class KafkaStream:
         """Ask the group coordinator for the committed offset of *partition*. Return None if there is none.
 
         Raises ConfigurationError without a group, PartitionNotAssignedError if this stream does not read
-        *partition* now, and KafkaTimeoutError after *timeout* seconds (None: ``default_api_timeout_ms``).
+        *partition* now, and KafkaTimeoutError after *timeout* seconds (by default
+        ``default_api_timeout_ms``).
         """
         return self._control.committed(self._core, partition, timeout)
 
@@ -178,7 +179,7 @@ class KafkaStream:
 
         This method asks the brokers for the ends of the logs: the high watermarks, or the last stable offsets
         under ``read_committed``. Offsets without a message, such as those of compacted messages, count too.
-        Raises KafkaTimeoutError after *timeout* seconds (None: ``default_api_timeout_ms``).
+        Raises KafkaTimeoutError after *timeout* seconds (by default ``default_api_timeout_ms``).
         """
         return self._control.lag(self._core, timeout)
 
@@ -186,7 +187,7 @@ class KafkaStream:
         """Commit the position of this stream, including the message that the loop is handling.
 
         Raises CommitError if this member does not own some of the partitions any more; all others are
-        committed. Raises KafkaTimeoutError with the last failure after *timeout* seconds (None:
+        committed. Raises KafkaTimeoutError with the last failure after *timeout* seconds (by default
         ``default_api_timeout_ms``).
         """
         self._core.check_not_forked()

@@ -17,9 +17,9 @@ class MirrorConnector(ConsumerConnector):
     ) -> KafkaStream:
         """Make a stream of the topics that *topics* selects, except for those in *excluded*.
 
-        With *whole_batches*, a batch that a producer can send again as it is is one message, with a
-        RecordBatch as its value. A partition that comes back in a rebalance is read from its committed offset
-        again, also if messages after it were handed out.
+        With *whole_batches*, each batch that a producer can send again unchanged is one message, whose value
+        is a RecordBatch. A partition that comes back in a rebalance is read from its committed offset again,
+        also if messages after it were handed out.
         """
         self._creation.whole_batches = whole_batches
         self._creation.excluded_topics = frozenset(excluded)

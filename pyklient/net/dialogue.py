@@ -74,8 +74,8 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Refresh:
-    """A step of a dialogue: ask for the metadata of *topics* (None: all topics). The dialogue is resumed with
-    the new Metadata.
+    """A step of a dialogue: ask for the metadata of *topics*, or of all topics if *topics* is None. The
+    dialogue is resumed with the new Metadata.
 
     If *known_ok* is true, and the present Metadata has all of *topics* without an error, the dialogue is
     resumed with the present Metadata, and no broker is asked.

@@ -24,8 +24,8 @@ def ask_metadata(
     *,
     allow_auto_create: bool = False,
 ) -> MetadataResponse:
-    """Ask the broker at the other end of *connection* for the metadata of *topics* (None: all topics), and
-    return its response.
+    """Ask the broker at the other end of *connection* for the metadata of *topics*, or of all topics if
+    *topics* is None. Return its response.
 
     If *allow_auto_create* is true, the broker may create topics that do not exist. Raises KafkaTimeoutError
     when ``time.monotonic()`` reaches *deadline*, and BrokerError if the broker answers with an error for the

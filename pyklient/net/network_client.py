@@ -99,8 +99,8 @@ class NetworkClient:
     def refresh_metadata(
         self, topics: Collection[str] | None, timeout: float, *, allow_auto_create: bool = False
     ) -> Metadata:
-        """Ask a broker for the metadata of *topics* (None: all topics) and of the brokers. Return the new
-        metadata.
+        """Ask a broker for the metadata of *topics* and of the brokers. If *topics* is None, ask for all
+        topics. Return the new metadata.
 
         If *allow_auto_create* is true, the broker may create topics that do not exist. Threads that ask for
         the same metadata at the same time share one request. The metadata has the error code of each topic.

@@ -54,7 +54,8 @@ class Wakeup:
             self._wakeup.release()
 
     def wait(self, timeout: float | None) -> bool:
-        """Wait for at most *timeout* seconds (None: no limit). Return True if the signal was set."""
+        """Wait for at most *timeout* seconds, or without a limit if *timeout* is None. Return True if the
+        signal was set."""
         return self._wakeup.acquire(
             timeout=-1 if timeout is None else min(max(timeout, 0.0), threading.TIMEOUT_MAX)
         )

@@ -226,7 +226,7 @@ class Producer:
         """Send all batches now. Wait until every record sent so far is confirmed or has failed, and its
         ``on_delivery`` has been called.
 
-        Raises KafkaTimeoutError with the last failure after *timeout* seconds (None: after at most
+        Raises KafkaTimeoutError with the last failure after *timeout* seconds (by default at most
         ``delivery_timeout_ms``). Raises DeliveryError if records have failed, now or since the last
         ``flush``, and no callback, ``result`` or ``exception`` has shown the failure.
         """
@@ -248,7 +248,7 @@ class Producer:
     def close(self, timeout: float | None = None) -> None:
         """Flush, and end the threads and connections. Further calls do nothing.
 
-        Records that are not confirmed after *timeout* seconds (None: after at most ``delivery_timeout_ms``)
+        Records that are not confirmed after *timeout* seconds (by default at most ``delivery_timeout_ms``)
         fail with ClosedError; 0 gives them no time at all. Records of a deleted topic fail sooner, with
         BrokerError, once the brokers have said for 5 seconds that the topic does not exist. With ``acks=0``,
         the brokers have at most two seconds of *timeout* to handle the last records; a warning is logged for

@@ -117,7 +117,8 @@ class FetcherManager:
             return offsets
 
     def watch(self, topics: Collection[str] | None) -> None:
-        """Refresh the client's metadata of *topics* (None: of all topics) from time to time."""
+        """Refresh the client's metadata of *topics* from time to time. If *topics* is None, refresh that of
+        all topics."""
         self._lookup.watch(topics)
 
     @property

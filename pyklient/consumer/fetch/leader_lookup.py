@@ -89,8 +89,8 @@ class LeaderLookup:
         self._inbox.put(state)
 
     def watch(self, topics: Collection[str] | None) -> None:
-        """Refresh the client's metadata of *topics* (None: of all topics) from time to time, so that it shows
-        new partitions."""
+        """Refresh the client's metadata of *topics* from time to time, so that it shows new partitions. If
+        *topics* is None, refresh that of all topics."""
         self._watched = None if topics is None else frozenset(topics)
         self._inbox.put(None)
 

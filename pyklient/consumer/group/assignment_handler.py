@@ -203,7 +203,8 @@ class AssignmentHandler:
             self._listeners.all_lost()
 
     def watch(self, topics: Collection[str] | None) -> None:
-        """Refresh the client's metadata of *topics* (None: of all topics) from time to time."""
+        """Refresh the client's metadata of *topics* from time to time. If *topics* is None, refresh that of
+        all topics."""
         self._fetchers.watch(topics)
 
     def set_topic_errors(self, errors: Mapping[str, KafkaError]) -> None:

@@ -23,7 +23,7 @@ class Tracker(Protocol):
     lock: AbstractContextManager[Any]
 
     def wait(self, batch: Any, timeout: float | None) -> bool:
-        """Wait until ``batch.done`` is True, for at most *timeout* seconds (None: without limit). Return
+        """Wait until ``batch.done`` is True, for at most *timeout* seconds if *timeout* is not None. Return
         ``batch.done``."""
 
     def unseen(self, batch: Any, change: int, error: KafkaError) -> None:
