@@ -70,7 +70,8 @@ class ClientOptions(TypedDict, total=False):
     connection. (Only in pyklient.)"""
 
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
-    """Whether connections use TLS (SSL), a login (SASL_PLAINTEXT), both (SASL_SSL) or neither (PLAINTEXT)."""
+    """The security of connections: TLS (SSL), a login (SASL_PLAINTEXT), both (SASL_SSL) or neither
+    (PLAINTEXT)."""
 
     sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
     """The mechanism of the SASL login."""
@@ -244,9 +245,9 @@ class ReadOptions(ClientOptions, total=False):
     larger batch. (Only in pyklient.)"""
 
     on_corrupt: str | Callable[[CorruptRecords], object]
-    """What happens with a batch that cannot be read. With raise, the loop raises an error. With skip, the
-    batch is logged, counted and skipped. A function is called with a CorruptRecords before the batch is
-    skipped, and may raise an exception instead. (Only in pyklient.)"""
+    """The reaction to a batch that cannot be read. With raise, the loop raises an error. With skip, the batch
+    is logged, counted and skipped. A function is called with a CorruptRecords before the batch is skipped,
+    and may raise an exception instead. (Only in pyklient.)"""
 
     consumer_timeout_ms: int
     """The loop over a stream raises ConsumerTimeout if it has got no message for this time. -1 means that it
@@ -282,8 +283,9 @@ class ConsumerOptions(ReadOptions, total=False):
     coordination."""
 
     offsets_retention_ms: int | None
-    """How long Kafka keeps an offset after the group has committed it. By default, offsets.retention.minutes
-    of the brokers decides. It needs Kafka 0.9 or later. (Only in pyklient.)"""
+    """The time for which Kafka keeps an offset after the group has committed it. By default,
+    offsets.retention.minutes of the brokers decides. This option needs Kafka 0.9 or later. (Only in
+    pyklient.)"""
 
     offsets_commit_max_retries: int | None
     """The largest number of retries of a commit to Kafka. By default, a commit is retried until its time-out

@@ -165,15 +165,16 @@ def topic_config_defs(config: BrokerConfig) -> list[TopicConfigDef]:
             ConfigType.STRING,
             "CreateTime",
             words=("CreateTime", "LogAppendTime"),
-            sentence="Whether records keep the producer's timestamp or get the time of the append.",
+            sentence="With CreateTime, records keep the producer's timestamp. With LogAppendTime, they get "
+            "the time of the append.",
         ),
         TopicConfigDef(
             "cleanup.policy",
             ConfigType.LIST,
             "delete",
             words=("compact", "delete"),
-            sentence="Whether retention.ms and retention.bytes apply (delete) or not (compact alone). Only "
-            "`__consumer_offsets` is compacted.",
+            sentence="With delete, retention.ms and retention.bytes apply. With compact alone, they do not. "
+            "Only `__consumer_offsets` is compacted.",
         ),
         *_WITHOUT_EFFECT,
     ]

@@ -102,7 +102,7 @@ class ClientConfig:
     )
     security_protocol: str = option(
         "PLAINTEXT",
-        "Whether connections use TLS (SSL), a login (SASL_PLAINTEXT), both (SASL_SSL) or neither "
+        "The security of connections: TLS (SSL), a login (SASL_PLAINTEXT), both (SASL_SSL) or neither "
         "(PLAINTEXT).",
         choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
     )

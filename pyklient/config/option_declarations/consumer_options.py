@@ -94,8 +94,8 @@ class ConsumerConfig(ClientConfig):
     )
     offsets_retention_ms: int | None = option(
         None,
-        "How long Kafka keeps an offset after the group has committed it. By default, "
-        "offsets.retention.minutes of the brokers decides. It needs Kafka 0.9 or later. (Only in "
+        "The time for which Kafka keeps an offset after the group has committed it. By default, "
+        "offsets.retention.minutes of the brokers decides. This option needs Kafka 0.9 or later. (Only in "
         "pyklient.)",
         at_least=1,
     )
@@ -216,7 +216,7 @@ class ConsumerConfig(ClientConfig):
     )
     on_corrupt: str | Callable[[CorruptRecords], object] = option(
         "raise",
-        "What happens with a batch that cannot be read. With raise, the loop raises an error. With skip, "
+        "The reaction to a batch that cannot be read. With raise, the loop raises an error. With skip, "
         "the batch is logged, counted and skipped. A function is called with a CorruptRecords before the "
         "batch is skipped, and may raise an exception instead. (Only in pyklient.)",
     )
