@@ -138,8 +138,8 @@ class BrokerConnection:
     def _await_told(self, timeout: float) -> None:
         """If the last request had no response, wait until the broker has handled the request.
 
-        Raises BrokerConnectionError if the broker does not show within *timeout* seconds that it has handled
-        the request.
+        Raises BrokerConnectionError if the broker has not answered a further request within *timeout*
+        seconds.
         """
         connection, self._told = self._told, None
         for error in await_handled([] if connection is None else [connection], timeout):

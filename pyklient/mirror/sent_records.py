@@ -189,7 +189,7 @@ class SentRecords:
 
 
 def _copies(offset: int, sent: Delivery | Batch | Copies | None) -> Copies:
-    """Return *sent*, whose first source offset is *offset*, as Copies."""
+    """Return the Copies that *sent* stands for. *offset* is the first source offset."""
     if sent is None:
         return Copies(range(offset, offset), [])
     if isinstance(sent, Copies):

@@ -62,7 +62,7 @@ class Acquired:
         self.done = stored.offset
         """The position of the stream when all messages that it had handed out were saved."""
         self.save: Save | None = None
-        """The save that has changed the stored offset to ``begins``. None if it was stored before the
+        """The save that has changed the stored offset to ``begins``. None if the offset was stored before the
         partition was acquired."""
         self.outdated: str | None = None
         """The reason why the results of the next transaction must not be stored. None if they may be."""
