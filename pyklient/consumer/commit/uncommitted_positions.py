@@ -98,16 +98,18 @@ class UncommittedPositions:
         found: dict[TopicPartition, Position] = {}
         settled: set[TopicPartition] = set()
         for stream in streams:
-            counts = in_hand and not stream.is_held_elsewhere()
-            for partition, handed in stream.handed(in_hand=counts).items():
-                # A partition may have moved from one of our streams to another.
-                if partition not in found or _newness(handed) > _newness(found[partition]):
-                    found[partition] = handed
+            # A loop may go on meanwhile. So what it has in hand is looked at first: an older position that is
+            # looked at first would be compared with a newer message in hand, and be committed.
             settled.update(
                 partition
                 for partition, handed in stream.handed(in_hand=True).items()
                 if self._is_committed(partition, handed, queued)
             )
+            counts = in_hand and not stream.is_held_elsewhere()
+            for partition, handed in stream.handed(in_hand=counts).items():
+                # A partition may have moved from one of our streams to another.
+                if partition not in found or _newness(handed) > _newness(found[partition]):
+                    found[partition] = handed
         settled -= {each for each, at in queued.items() if each in found and found[each].offset == at.offset}
         return {
             partition: ToCommit(_at(assignment, partition, handed), handed.generation, handed.read)

@@ -88,7 +88,7 @@ class ChunkReader:
             chunk, source = self.chunk, self._queue.source
             if source is None or source.cursor.dropped or (chunk is not None and not chunk.remaining):
                 self._leave_chunk()
-            self._in_hand.finish(None if self.chunk is None else self._queue.source)
+            self._in_hand.finish(self.chunk, self._queue.source)
             self.asks += 1
             self._queue.asked.notify_all()
 
@@ -103,7 +103,7 @@ class ChunkReader:
             if chunk.handed and self._queue.source is not None:
                 self._positions.note(self._queue.source.cursor.owned, chunk.position)
             self.count_handed()
-            self.chunk = remade
+            self.chunk, self._in_hand.done = remade, 0
             self._counts.go_on()
             chunk.stop()  # for a loop that still holds it
 
@@ -145,7 +145,7 @@ class ChunkReader:
                 epochs.note(fetched.cursor.partition, before.start, chunk.next_offset, fetched.leader_epoch)
                 if has_messages:
                     self._in_hand.note_fetched(fetched, before)
-                self.chunk, self._stopped = chunk, False
+                self.chunk, self._stopped, self._in_hand.done = chunk, False, 0
                 self._counts.begin(used)
             fetched.at += used
             fetched.start = chunk.next_offset
@@ -230,7 +230,7 @@ class ChunkReader:
         for fetched, before in parts:
             fetched.cursor.taken -= fetched.at - before.at
             fetched.buffer = NO_BYTES
-        self._in_hand.finish(None)
+        self._in_hand.finish(None, None)
 
     def seek(self, cursor: Cursor, offset: int) -> Position | None:
         """Continue *cursor* at *offset*. Return the position so far, if any. The lock must be held."""
@@ -255,7 +255,7 @@ class ChunkReader:
                 begun = self._in_hand.unread(source, chunk.position)
                 if chunk.handed:
                     if self.busy:
-                        self._in_hand.note_batch(cursor, chunk.last_handed)
+                        self._in_hand.note_batch(cursor, self._in_hand.first(chunk, chunk.position))
                     self._positions.note(cursor.owned, chunk.position)
         self._queue.set_aside(cursor.partition, begun)
         if source is not None and begun is not None and begun is not source:
@@ -307,9 +307,9 @@ class ChunkReader:
             found = self._positions.all()
             chunk, source = self.chunk, self._queue.source
             if chunk is not None and source is not None and chunk.handed:
-                cursor = source.cursor
-                offset = chunk.last_handed if self.busy and not in_hand else chunk.position
-                found[cursor.partition] = self._positions.at(cursor.owned, offset)
+                position = chunk.position  # before "busy": a loop may get a message at any moment
+                offset = self._in_hand.first(chunk, position) if self.busy and not in_hand else position
+                found[source.cursor.partition] = self._positions.at(source.cursor.owned, offset)
             if not in_hand:
                 for partition, (cursor, offset) in self._in_hand.batch.items():
                     found[partition] = self._positions.at(cursor.owned, offset)

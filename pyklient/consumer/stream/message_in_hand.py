@@ -21,6 +21,8 @@ class InHand:
     """
 
     def __init__(self) -> None:
+        self.done = 0
+        """The number of messages of the chunk that were handed out before a loop asked for a message."""
         self.batch: dict[TopicPartition, tuple[Cursor, int]] = {}
         """The offset at which the batch in hand begins in each partition. Empty if the loop has got a single
         message."""
@@ -64,12 +66,20 @@ class InHand:
         if self.undecodable is not None and self.undecodable[0].cursor.partition == partition:
             self.undecodable = None
 
-    def finish(self, fetched: FetchedBatches | None) -> None:
-        """Record that no message is in hand any more. The next message may come from *fetched*."""
+    def finish(self, chunk: AnyChunk | None, source: FetchedBatches | None) -> None:
+        """Record that no message is in hand any more. The next message may come from *chunk*, which was
+        decoded from *source*."""
+        fetched = None if chunk is None else source
+        self.done = 0 if chunk is None else chunk.handed
         self.batch.clear()
         self._paused.clear()
         self.undecodable = None
         self._parts = [each for each in self._parts if each[0] is fetched]
+
+    def first(self, chunk: AnyChunk, position: int) -> int:
+        """Return the offset of the single message of *chunk* that is in hand. Return *position*, which is the
+        position of the chunk, if a loop has asked for a message and has not got it yet."""
+        return position if chunk.handed == self.done else chunk.last_handed
 
     def stays(self, source: FetchedBatches | None) -> bool:
         """Return True if the client still owns all partitions of the messages in hand.
@@ -88,7 +98,7 @@ class InHand:
         """
         if self.batch or chunk is None or source is None or not chunk.handed:
             return dict(self.batch)
-        return {source.cursor.partition: (source.cursor, chunk.last_handed)}
+        return {source.cursor.partition: (source.cursor, self.first(chunk, chunk.position))}
 
     def fetched_again(self, starts: Starts) -> list[tuple[FetchedBatches, FetchedBatches]]:
         """Return the fetched batches of the partitions in *starts*, each with a copy that begins at the given

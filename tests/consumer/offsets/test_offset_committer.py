@@ -9,6 +9,7 @@ import pytest
 from pyklient.consumer.commit.offset_committer import OffsetCommitter
 from pyklient.consumer.commit.offset_storages.no_offset_storage import NoOffsetStorage
 from pyklient.consumer.commit.offset_storages.offset_storage import Rejection, Rejections
+from pyklient.consumer.consumed_positions import Position
 from pyklient.consumer.owned_partitions import Assignment, MemberIdentity, OwnedPartition, Ownership
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import CommitError, broker_error
@@ -196,3 +197,29 @@ def test_a_commit_of_partitions_that_are_lost_does_not_wait_for_the_next_assignm
         group.commit()
     assert raised.value.partitions.keys() == {T0, T1}
     assert len(group.asked) == 1
+
+
+def test_no_older_offset_is_committed_while_a_loop_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program has committed the message in hand when an automatic commit looks at the position, and the
+    loop gets its next messages at that moment."""
+    bench, store, ownership = Bench(timeout=0.05), Store(), Ownership()
+    commits = OffsetCommitter(ownership, store, [bench.stream], lambda _topic: 1)
+    commits.begin(bench.assignment, bench.assignment.partitions)
+    ownership.begin(bench.assignment)
+    bench.put(batch("a", "b", "c", "d"), then=4)
+    loop = iter(bench.stream)
+    next(loop)
+    commits.commit([bench.stream], 5.0)
+    handed = bench.stream.handed
+
+    def goes_on(*, in_hand: bool) -> dict[TopicPartition, Position]:
+        found = handed(in_hand=in_hand)
+        next(loop)
+        return found
+
+    monkeypatch.setattr(bench.stream, "handed", goes_on)
+    commits.commit_completed_async()
+    assert store.asked == [{T0: 1}]
+    monkeypatch.setattr(bench.stream, "handed", handed)
+    commits.commit_completed_async()
+    assert store.asked == [{T0: 1}, {T0: 2}]

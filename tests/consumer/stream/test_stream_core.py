@@ -45,6 +45,21 @@ def test_a_new_loop_goes_on_inside_a_chunk() -> None:
     assert values(next(bench.stream.batches())) == ["c"]
 
 
+def test_a_message_that_is_done_does_not_come_into_hand_again_when_a_loop_asks() -> None:
+    bench = Bench()
+    bench.put(batch("a", "b", "c"), then=3)
+    assert values(list(islice(bench.stream, 1))) == ["a"]
+    assert bench.committable(in_hand=False) == {0: 0}
+    chunk = next(bench.stream.chunks())  # a loop has asked, and has not got its message yet
+    assert bench.committable(in_hand=False) == {0: 1}
+    bench.stream.pause([T0])
+    assert bench.committable(in_hand=False) == {0: 1}
+    bench.stream.resume([T0])
+    assert values(list(islice(bench.stream, 1))) == ["b"]
+    assert bench.committable(in_hand=False) == {0: 1}
+    assert chunk.remaining == 0
+
+
 def test_records_before_the_position_are_not_handed_out() -> None:
     bench = Bench()
     bench.put(batch("a", "b", "c"), start=2, then=3)

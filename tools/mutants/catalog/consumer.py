@@ -144,10 +144,19 @@ MUTANTS: Final = (
     Mutant(
         "consumer: the message in hand counts as done",
         "pyklient/consumer/stream/chunk_reader.py",
-        "offset = chunk.last_handed if self.busy and not in_hand else chunk.position",
-        "offset = chunk.position",
+        "offset = self._in_hand.first(chunk, position) if self.busy and not in_hand else position",
+        "offset = position",
         (
             "tests/consumer/stream/test_stream_core.py::test_a_message_counts_as_in_hand_until_the_next_one_is_asked_for",
+        ),
+    ),
+    Mutant(
+        "consumer: a message that is done comes into hand again when the loop asks for the next one",
+        "pyklient/consumer/stream/message_in_hand.py",
+        "return position if chunk.handed == self.done else chunk.last_handed",
+        "return chunk.last_handed",
+        (
+            "tests/consumer/stream/test_stream_core.py::test_a_message_that_is_done_does_not_come_into_hand_again_when_a_loop_asks",
         ),
     ),
     Mutant(
