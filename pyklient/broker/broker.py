@@ -272,7 +272,9 @@ class Broker:
             return
         server = self._server = SocketServer(node, listener)
         tasks = [
-            self._loop.create_task(node.run_group_coordinator()),  # first, so that it runs before any request
+            # First the coordinators, so that they load small topics before any request.
+            self._loop.create_task(node.run_group_coordinator()),
+            self._loop.create_task(node.run_transaction_coordinator()),
             self._loop.create_task(_enforce_retention(node)),
         ]
         server.start()

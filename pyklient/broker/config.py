@@ -145,6 +145,44 @@ class BrokerConfig:
         "start a new log segment of `__consumer_offsets` before the current one exceeds this size",
         at_least=1024,
     )
+    transaction_state_log_num_partitions: int = option(
+        50,
+        "number of partitions with which the topic `__transaction_state` is created",
+        at_least=1,
+        at_most=10_000,
+    )
+    transaction_state_log_segment_bytes: int = option(
+        100 << 20,
+        "start a new log segment of `__transaction_state` before the current one exceeds this size",
+        at_least=1024,
+    )
+    transaction_max_timeout_ms: int = option(
+        900_000, "the longest time-out of transactions that a producer may ask for", at_least=1
+    )
+    # With a longer interval, tests of time-outs would have to wait as long.
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int = option(
+        1_000,
+        "the pause between two checks for transactions that are past their time-outs",
+        at_least=1,
+        kafka_default="10,000",
+    )
+    transactional_id_expiration_ms: int = option(
+        604_800_000, "delete a transactional id that has not been used for this long", at_least=1
+    )
+    transaction_remove_expired_transaction_cleanup_interval_ms: int = option(
+        3_600_000,
+        "the pause between two checks for transactional ids to delete; each check also compacts "
+        "`__transaction_state`",
+        at_least=1,
+    )
+    # In Kafka, this is the level of a feature, which an administrator changes.
+    transaction_version: int = option(
+        2,
+        "the newest version of transactions that producers may use: 2 is that of KIP-890, which Kafka has "
+        "since 4.0 (only in pyklient)",
+        at_least=0,
+        at_most=2,
+    )
     max_producer_ids: int = option(
         10_000,
         "the largest number of producers that a partition remembers; "

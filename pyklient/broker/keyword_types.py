@@ -101,6 +101,29 @@ class BrokerOptions(TypedDict, total=False):
     offsets_topic_segment_bytes: int
     """start a new log segment of `__consumer_offsets` before the current one exceeds this size"""
 
+    transaction_state_log_num_partitions: int
+    """number of partitions with which the topic `__transaction_state` is created"""
+
+    transaction_state_log_segment_bytes: int
+    """start a new log segment of `__transaction_state` before the current one exceeds this size"""
+
+    transaction_max_timeout_ms: int
+    """the longest time-out of transactions that a producer may ask for"""
+
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int
+    """the pause between two checks for transactions that are past their time-outs"""
+
+    transactional_id_expiration_ms: int
+    """delete a transactional id that has not been used for this long"""
+
+    transaction_remove_expired_transaction_cleanup_interval_ms: int
+    """the pause between two checks for transactional ids to delete; each check also compacts
+    `__transaction_state`"""
+
+    transaction_version: int
+    """the newest version of transactions that producers may use: 2 is that of KIP-890, which Kafka has since
+    4.0 (only in pyklient)"""
+
     max_producer_ids: int
     """the largest number of producers that a partition remembers; the least recently active one is forgotten
     first (only in pyklient)"""

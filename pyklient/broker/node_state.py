@@ -1,4 +1,5 @@
-"""The state of one node: the logs that it stores, the groups that it coordinates, and its fetch sessions.
+"""The state of one node: the logs that it stores, the groups and transactions that it coordinates, and its
+fetch sessions.
 
 The request handlers read and change this state on the broker's event loop, and never in another thread.
 ``NodeState.cluster`` has the state that all nodes share.
@@ -21,6 +22,7 @@ from pyklient.broker.groups.former_journal import FORMER_JOURNAL, read_former_jo
 from pyklient.broker.groups.group_coordinator import GroupCoordinator
 from pyklient.broker.log.log_manager import LogManager
 from pyklient.broker.log.partition_log import PartitionLog
+from pyklient.broker.transactions.transaction_coordinator import TransactionCoordinator
 from pyklient.counted import counted
 from pyklient.error_codes import ErrorCode
 
@@ -61,7 +63,8 @@ class NodeState:
         self.fetch_sessions = FetchSessionCache(
             config.max_incremental_fetch_session_cache_slots, _MAX_SESSION_PARTITIONS
         )
-        controller.add_node(config.node_id, logs, self.group_coordinator)
+        self.transaction_coordinator = TransactionCoordinator(config, self.cluster, logs, controller.markers)
+        controller.add_node(config.node_id, logs, self.group_coordinator, self.transaction_coordinator)
 
     @property
     def node_id(self) -> int:
@@ -108,6 +111,48 @@ class NodeState:
             )
         self.group_coordinator.check_loaded(group_id)
         return self.group_coordinator
+
+    def transaction_coordinator_of(self, transactional_id: str) -> TransactionCoordinator:
+        """Return the transaction coordinator of this node, after a check that it coordinates
+        *transactional_id*.
+
+        Raises ApiError: NOT_COORDINATOR if another node does, COORDINATOR_LOAD_IN_PROGRESS if the node has
+        not yet read the transactional id from ``__transaction_state``.
+        """
+        partition = self.controller.transaction_partition(transactional_id)
+        if partition.leader_id != self.node_id:
+            raise ApiError(
+                ErrorCode.NOT_COORDINATOR,
+                f"this node does not coordinate the transactional id {transactional_id!r}; node "
+                f"{partition.leader_id} does",
+            )
+        self.transaction_coordinator.check_loaded(transactional_id)
+        return self.transaction_coordinator
+
+    async def run_transaction_coordinator(self) -> None:
+        """Load the transactional ids, and from time to time end the transactions that are past their
+        time-outs, delete expired ids and compact ``__transaction_state``.
+
+        Other coroutines run between two steps of this work. This coroutine ends only if it is cancelled.
+        """
+        for _ in self.transaction_coordinator.load(self.now_ms()):
+            await asyncio.sleep(0)
+        clean_up_after = self.config.transaction_remove_expired_transaction_cleanup_interval_ms / 1000
+        clean_up_at = self.loop.time() + clean_up_after
+        while True:
+            await asyncio.sleep(
+                self.config.transaction_abort_timed_out_transaction_cleanup_interval_ms / 1000
+            )
+            for _ in self.transaction_coordinator.end_transactions(self.now_ms()):
+                await asyncio.sleep(0)
+            if self.loop.time() < clean_up_at:
+                continue
+            clean_up_at = self.loop.time() + clean_up_after
+            try:
+                for _ in self.transaction_coordinator.clean_up(self.now_ms()):
+                    await asyncio.sleep(0)
+            except OSError as error:
+                _logger.error("expired transactional ids could not be deleted: %s; it is tried later", error)
 
     async def run_group_coordinator(self) -> None:
         """Load the groups, and from time to time delete expired offsets and compact ``__consumer_offsets``.

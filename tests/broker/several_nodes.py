@@ -95,7 +95,11 @@ class SeveralNodes:
         self.call(self._start_loading)
 
     def _start_loading(self) -> None:
-        self._tasks = [self._loop.create_task(node.run_group_coordinator()) for node in self.nodes]
+        self._tasks = [
+            self._loop.create_task(work)
+            for node in self.nodes
+            for work in (node.run_group_coordinator(), node.run_transaction_coordinator())
+        ]
 
     async def _stop(self) -> None:
         for task in self._tasks:

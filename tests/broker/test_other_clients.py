@@ -181,16 +181,6 @@ def test_an_idempotent_producer_of_confluent_kafka_is_served(broker: Broker) -> 
         assert read_with_kafka_python(consumer, COUNT) == ALL
 
 
-def test_a_transactional_producer_is_told_that_there_are_no_transactions(broker: Broker) -> None:
-    producer = confluent_kafka.Producer(
-        {"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "t", "log_level": 0}
-    )
-    started = time.monotonic()
-    with pytest.raises(confluent_kafka.KafkaException):
-        producer.init_transactions(DEADLINE)
-    assert time.monotonic() - started < 5
-
-
 def test_a_confluent_kafka_group_commits_and_resumes(broker: Broker) -> None:
     broker.create_topic("t", 2)
     produce_with_confluent(broker, "t", "none")

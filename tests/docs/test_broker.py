@@ -13,9 +13,6 @@ from pyklient import (
     read,
 )
 from pyklient.broker import Broker
-from pyklient.error_codes import ErrorCode
-from pyklient.protocol.messages import InitProducerIdRequest, InitProducerIdResponse
-from tests.broker.wire_client import WireClient
 from tools.docs.broker_tables import PAGE, filled
 
 
@@ -51,13 +48,6 @@ def _has_no_security(broker: Broker) -> None:
         admin.topics(timeout=0.3)
 
 
-def _refuses_transactional_ids(broker: Broker) -> None:
-    with WireClient(broker) as client:
-        request = InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1)
-        answer = client.ask(request, InitProducerIdResponse, 2)
-    assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-
-
 def _compacts_nothing(broker: Broker) -> None:
     broker.create_topic("compact", config={"cleanup.policy": "compact", "segment.bytes": "100"})
     with Admin(broker.bootstrap_servers) as admin:
@@ -73,7 +63,6 @@ def _compacts_nothing(broker: Broker) -> None:
     [
         ("a cluster", _is_one_node),
         ("secure", _has_no_security),
-        ("transactional", _refuses_transactional_ids),
         ("compacting", _compacts_nothing),
     ],
 )

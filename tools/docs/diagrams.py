@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pyklient.broker.groups import states as group_states
+from pyklient.broker.transactions import states as transaction_states
 from pyklient.consumer.group.classic import states
 from pyklient.consumer.group.zookeeper import states as zookeeper_states
 from tools.repository import ROOT
@@ -32,6 +33,11 @@ DIAGRAMS = {
     ROOT / "docs" / "groups.md": {
         "member": _diagram(states.TRANSITIONS, states.State.OUTSIDE),
         "group": _diagram(group_states.TRANSITIONS, group_states.GroupState.EMPTY),
+    },
+    ROOT / "docs" / "broker.md": {
+        "transactional id": _diagram(
+            transaction_states.TRANSITIONS, transaction_states.TransactionState.EMPTY
+        ),
     },
     ROOT / "docs" / "zookeeper.md": {
         "member of a ZooKeeper group": _diagram(zookeeper_states.TRANSITIONS, zookeeper_states.State.OUTSIDE),

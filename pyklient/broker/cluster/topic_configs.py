@@ -174,7 +174,7 @@ def topic_config_defs(config: BrokerConfig) -> list[TopicConfigDef]:
             "delete",
             words=("compact", "delete"),
             sentence="With delete, retention.ms and retention.bytes apply. With compact alone, they do not. "
-            "Only `__consumer_offsets` is compacted.",
+            "Only `__consumer_offsets` and `__transaction_state` are compacted.",
         ),
         *_WITHOUT_EFFECT,
     ]

@@ -11,12 +11,14 @@ from uuid import uuid4
 from pyklient.broker.api_errors import ApiError
 from pyklient.broker.cluster.offsets_topic import OFFSETS_TOPIC
 from pyklient.broker.cluster.topic_configs import TopicConfigDef, topic_config_defs
+from pyklient.broker.cluster.transaction_topic import TRANSACTION_TOPIC
 from pyklient.broker.config import BrokerConfig
 from pyklient.counted import counted
 from pyklient.error_codes import ErrorCode
 
 __all__ = ["Partition", "Topic", "Topics"]
 
+_INTERNAL = (OFFSETS_TOPIC, TRANSACTION_TOPIC)
 _NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
@@ -47,7 +49,7 @@ class Topic:
     @property
     def is_internal(self) -> bool:
         """True if brokers store their own state in the topic, so that clients may not write to it."""
-        return self.name == OFFSETS_TOPIC
+        return self.name in _INTERNAL
 
 
 class Topics:
@@ -122,7 +124,7 @@ class Topics:
                 f"topic name {name!r} collides with {other!r}, because '.' and '_' count as the same "
                 "character",
             )
-        if name != OFFSETS_TOPIC:
+        if name not in _INTERNAL:
             self._check_partitions(partitions)
         checked: dict[str, str] = {}
         for key, value in configs.items():

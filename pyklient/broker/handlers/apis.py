@@ -5,7 +5,7 @@ others.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from pyklient.broker.handlers.describe_configs import describe_configs
 from pyklient.broker.handlers.fetch import fetch
@@ -21,9 +21,23 @@ from pyklient.broker.handlers.offset_for_leader_epoch import offset_for_leader_e
 from pyklient.broker.handlers.produce import produce
 from pyklient.broker.handlers.request_context import RequestContext, ResponseWithFiles
 from pyklient.broker.handlers.topic_admin import create_partitions, create_topics, delete_topics
+from pyklient.broker.handlers.transaction_admin import (
+    describe_producers,
+    describe_transactions,
+    list_transactions,
+)
+from pyklient.broker.handlers.transactions import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
+    end_txn,
+    write_txn_markers,
+)
+from pyklient.broker.handlers.txn_offset_commit import txn_offset_commit
 from pyklient.broker.node_state import NodeState
 from pyklient.error_codes import ErrorCode
 from pyklient.protocol.messages import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
     ApiVersionsRequest,
     ApiVersionsResponse,
     CreatePartitionsRequest,
@@ -33,6 +47,9 @@ from pyklient.protocol.messages import (
     DescribeClusterRequest,
     DescribeConfigsRequest,
     DescribeGroupsRequest,
+    DescribeProducersRequest,
+    DescribeTransactionsRequest,
+    EndTxnRequest,
     FetchRequest,
     FindCoordinatorRequest,
     HeartbeatRequest,
@@ -41,12 +58,15 @@ from pyklient.protocol.messages import (
     LeaveGroupRequest,
     ListGroupsRequest,
     ListOffsetsRequest,
+    ListTransactionsRequest,
     MetadataRequest,
     OffsetCommitRequest,
     OffsetFetchRequest,
     OffsetForLeaderEpochRequest,
     ProduceRequest,
     SyncGroupRequest,
+    TxnOffsetCommitRequest,
+    WriteTxnMarkersRequest,
 )
 from pyklient.protocol.schema import ApiMessage
 
@@ -58,10 +78,29 @@ Handler: TypeAlias = Callable[
 ]
 
 
-def api_versions(error_code: int = ErrorCode.NONE) -> ApiVersionsResponse:
+_TRANSACTION_VERSION: Final = "transaction.version"
+
+
+def api_versions(transaction_version: int, error_code: int = ErrorCode.NONE) -> ApiVersionsResponse:
     """Return the response to an ApiVersions request: each API in the table of handlers, with the versions
-    that the message classes support."""
+    that the message classes support.
+
+    The features in the response tell producers which version of transactions they may use (KIP-890).
+    """
     return ApiVersionsResponse(
+        supported_features=[
+            ApiVersionsResponse.SupportedFeatureKey(
+                name=_TRANSACTION_VERSION, min_version=0, max_version=transaction_version
+            )
+        ],
+        finalized_features_epoch=0,
+        finalized_features=[
+            ApiVersionsResponse.FinalizedFeatureKey(
+                name=_TRANSACTION_VERSION,
+                min_version_level=transaction_version,
+                max_version_level=transaction_version,
+            )
+        ],
         error_code=error_code,
         api_keys=[
             ApiVersionsResponse.ApiVersion(
@@ -73,9 +112,9 @@ def api_versions(error_code: int = ErrorCode.NONE) -> ApiVersionsResponse:
 
 
 def _api_versions(
-    _node: NodeState, _request: ApiVersionsRequest, _context: RequestContext
+    node: NodeState, _request: ApiVersionsRequest, _context: RequestContext
 ) -> ApiVersionsResponse:
-    return api_versions()
+    return api_versions(node.config.transaction_version)
 
 
 HANDLERS: dict[type[ApiMessage], Handler] = {
@@ -101,4 +140,12 @@ HANDLERS: dict[type[ApiMessage], Handler] = {
     DeleteTopicsRequest: delete_topics,
     CreatePartitionsRequest: create_partitions,
     DescribeConfigsRequest: describe_configs,
+    AddPartitionsToTxnRequest: add_partitions_to_txn,
+    AddOffsetsToTxnRequest: add_offsets_to_txn,
+    EndTxnRequest: end_txn,
+    WriteTxnMarkersRequest: write_txn_markers,
+    TxnOffsetCommitRequest: txn_offset_commit,
+    DescribeProducersRequest: describe_producers,
+    DescribeTransactionsRequest: describe_transactions,
+    ListTransactionsRequest: list_transactions,
 }

@@ -1,4 +1,4 @@
-"""The handler of FindCoordinator, which returns the node that coordinates a group."""
+"""The handler of FindCoordinator, which returns the node that coordinates a group or a transactional id."""
 
 from pyklient.broker.handlers.request_context import RequestContext
 from pyklient.broker.node_state import NodeState
@@ -14,10 +14,8 @@ _SEVERAL_KEYS = 4
 def find_coordinator(
     node: NodeState, request: FindCoordinatorRequest, context: RequestContext
 ) -> FindCoordinatorResponse:
-    """Return the node that coordinates a group. From version 4 on, a request can name several groups.
-
-    For a transactional id, return an error, because this broker has no transactions.
-    """
+    """Return the node that coordinates a group or a transactional id. From version 4 on, a request can name
+    several of them."""
     if context.version >= _SEVERAL_KEYS:
         found = [_coordinator(node, key, request.key_type) for key in request.coordinator_keys]
         return FindCoordinatorResponse(coordinators=found)
@@ -33,21 +31,19 @@ def find_coordinator(
 
 def _coordinator(node: NodeState, key: str, key_type: int) -> FindCoordinatorResponse.Coordinator:
     if key_type == _GROUP:
-        endpoint = node.cluster.nodes[node.controller.group_partition(key).leader_id]
+        partition = node.controller.group_partition(key)
+    elif key_type == _TRANSACTION:
+        partition = node.controller.transaction_partition(key)
+    else:
         return FindCoordinatorResponse.Coordinator(
-            key=key, node_id=endpoint.node_id, host=endpoint.host, port=endpoint.port
+            key=key,
+            node_id=-1,
+            host="",
+            port=-1,
+            error_code=ErrorCode.INVALID_REQUEST,
+            error_message=f"unknown type of coordinator: {key_type}",
         )
-    # Clients give up at once on this code, and retry for ever on most others.
-    transaction = key_type == _TRANSACTION
+    endpoint = node.cluster.nodes[partition.leader_id]
     return FindCoordinatorResponse.Coordinator(
-        key=key,
-        node_id=-1,
-        host="",
-        port=-1,
-        error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        if transaction
-        else ErrorCode.INVALID_REQUEST,
-        error_message="this broker does not support transactions"
-        if transaction
-        else f"unknown type of coordinator: {key_type}",
+        key=key, node_id=endpoint.node_id, host=endpoint.host, port=endpoint.port
     )

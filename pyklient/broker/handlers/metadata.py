@@ -2,7 +2,6 @@
 leaders of their partitions."""
 
 from pyklient.broker.api_errors import ApiError
-from pyklient.broker.cluster.offsets_topic import OFFSETS_TOPIC
 from pyklient.broker.cluster.topics import Topic
 from pyklient.broker.handlers.request_context import RequestContext
 from pyklient.broker.node_state import NodeState
@@ -61,11 +60,7 @@ def _find(
         if topic is None:
             topics.check_name(asked.name)
         if topic is None and may_create:
-            topic = (
-                node.controller.offsets_topic()
-                if asked.name == OFFSETS_TOPIC
-                else node.controller.create_topic(asked.name, node.config.num_partitions, {})
-            )
+            topic = node.controller.create_automatically(asked.name)
     except ApiError as error:
         return MetadataResponse.MetadataResponseTopic(error_code=error.code, name=asked.name)
     if topic is None:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Mapping
 
 from pyklient.broker.api_errors import ApiError
 from pyklient.broker.groups.committed_offset import NO_TIMESTAMP, CommittedOffset
+from pyklient.broker.handlers.offset_check import check_offset
 from pyklient.broker.handlers.request_context import RequestContext
 from pyklient.broker.handlers.zookeeper_offsets import zookeeper_error
 from pyklient.broker.node_state import NodeState
@@ -90,7 +91,11 @@ def _commit(
         )
     partitions = []
     for one in asked.partitions:
-        code = error_for_all or unknown_topic or _check(node, name, one)
+        code = (
+            error_for_all
+            or unknown_topic
+            or check_offset(node, name, one.partition_index, one.committed_metadata)
+        )
         if not code:
             offsets[TopicPartition(name, one.partition_index)] = CommittedOffset(
                 one.committed_offset,
@@ -124,17 +129,3 @@ def _with_timestamps(
         )
         for partition, each in offsets.items()
     }
-
-
-def _check(
-    node: NodeState,
-    topic: str,
-    one: OffsetCommitRequest.OffsetCommitRequestTopic.OffsetCommitRequestPartition,
-) -> ErrorCode:
-    try:
-        node.cluster.topics.partition(topic, one.partition_index)
-    except ApiError as error:
-        return error.code
-    if len(one.committed_metadata or "") > node.config.offset_metadata_max_bytes:
-        return ErrorCode.OFFSET_METADATA_TOO_LARGE
-    return ErrorCode.NONE

@@ -39,7 +39,10 @@ def offset_fetch(
         return _from_zookeeper(node, request)
     if context.version < _SEVERAL_GROUPS:
         return _one_group(node, request)
-    return OffsetFetchResponse(groups=[_group(node, group, context.version) for group in request.groups])
+    stable = request.require_stable
+    return OffsetFetchResponse(
+        groups=[_group(node, group, context.version, stable=stable) for group in request.groups]
+    )
 
 
 async def _from_zookeeper(node: NodeState, request: OffsetFetchRequest) -> OffsetFetchResponse:
@@ -91,6 +94,7 @@ def _zookeeper_partition(
 
 def _one_group(node: NodeState, request: OffsetFetchRequest) -> OffsetFetchResponse:
     committed, error = _committed(node, request.group_id)
+    unstable = _unstable(node, request.group_id, stable=request.require_stable and not error)
     wanted = (
         numbers_by_topic(committed)
         if request.topics is None
@@ -106,16 +110,33 @@ def _one_group(node: NodeState, request: OffsetFetchRequest) -> OffsetFetchRespo
                         committed_offset=found.offset,
                         committed_leader_epoch=found.leader_epoch,
                         metadata=found.metadata,
-                        error_code=error,
+                        error_code=error or code,
                     )
                     for index in indexes
-                    for found in [committed.get(TopicPartition(name, index), _NO_OFFSET)]
+                    for found, code in [_stable(committed, unstable, TopicPartition(name, index))]
                 ],
             )
             for name, indexes in wanted.items()
         ],
         error_code=error,
     )
+
+
+def _unstable(node: NodeState, group_id: str, *, stable: bool) -> set[TopicPartition]:
+    """Return the partitions for which the group has pending offsets, if the client wants *stable* offsets
+    only (KIP-447)."""
+    return node.group_coordinator.partitions.of_group(group_id).pending(group_id) if stable else set()
+
+
+def _stable(
+    committed: Mapping[TopicPartition, CommittedOffset],
+    unstable: set[TopicPartition],
+    partition: TopicPartition,
+) -> tuple[CommittedOffset, ErrorCode]:
+    """Return the committed offset of *partition*, or an error if it is in *unstable*."""
+    if partition in unstable:
+        return _NO_OFFSET, ErrorCode.UNSTABLE_OFFSET_COMMIT
+    return committed.get(partition, _NO_OFFSET), ErrorCode.NONE
 
 
 def _committed(node: NodeState, group_id: str) -> tuple[Mapping[TopicPartition, CommittedOffset], ErrorCode]:
@@ -127,14 +148,15 @@ def _committed(node: NodeState, group_id: str) -> tuple[Mapping[TopicPartition, 
 
 
 def _group(
-    node: NodeState, group: OffsetFetchRequest.OffsetFetchRequestGroup, version: int
+    node: NodeState, group: OffsetFetchRequest.OffsetFetchRequestGroup, version: int, *, stable: bool
 ) -> OffsetFetchResponse.OffsetFetchResponseGroup:
     committed, group_error = _committed(node, group.group_id)
     if group_error:
         return OffsetFetchResponse.OffsetFetchResponseGroup(group_id=group.group_id, error_code=group_error)
+    unstable = _unstable(node, group.group_id, stable=stable)
     if group.topics is None:
         topics = [
-            _topic(committed, name, topic.topic_id, indexes)
+            _topic(committed, unstable, name, topic.topic_id, indexes)
             for name, indexes in numbers_by_topic(committed).items()
             if (topic := node.cluster.topics.find(name)) is not None
         ]
@@ -147,12 +169,13 @@ def _group(
                 name, error = (
                     ("", ErrorCode.UNKNOWN_TOPIC_ID) if by_id is None else (by_id.name, ErrorCode.NONE)
                 )
-            topics.append(_topic(committed, name, asked.topic_id, asked.partition_indexes, error))
+            topics.append(_topic(committed, unstable, name, asked.topic_id, asked.partition_indexes, error))
     return OffsetFetchResponse.OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)
 
 
 def _topic(
     committed: Mapping[TopicPartition, CommittedOffset],
+    unstable: set[TopicPartition],
     name: str,
     topic_id: bytes,
     indexes: list[int],
@@ -167,9 +190,9 @@ def _topic(
                 committed_offset=found.offset,
                 committed_leader_epoch=found.leader_epoch,
                 metadata=found.metadata,
-                error_code=error,
+                error_code=error or code,
             )
             for index in indexes
-            for found in [committed.get(TopicPartition(name, index), _NO_OFFSET)]
+            for found, code in [_stable(committed, unstable, TopicPartition(name, index))]
         ],
     )

@@ -167,7 +167,7 @@ def _delete(
     if topic.is_internal:
         result.error_code, result.error_message = (
             ErrorCode.INVALID_TOPIC_EXCEPTION,
-            f"the internal topic {topic.name} cannot be deleted, because the broker stores groups in it",
+            f"the internal topic {topic.name} cannot be deleted, because the broker stores its state in it",
         )
         return result
     node.controller.delete_topic(topic)
@@ -193,7 +193,7 @@ def _grow(
             raise ApiError(
                 ErrorCode.INVALID_TOPIC_EXCEPTION,
                 f"the internal topic {topic.name} cannot get more partitions, because the partition of each "
-                "group would change",
+                "group or transactional id would change",
             )
         first = 0 if topic is None else len(topic.partitions)
         for index, one in enumerate(wanted.assignments or [], first):

@@ -16,8 +16,6 @@ from pyklient.protocol.messages import (
     CreateTopicsResponse,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
     InitProducerIdRequest,
     InitProducerIdResponse,
     MetadataRequest,
@@ -53,7 +51,9 @@ def test_api_versions_lists_what_is_served_in_all_its_versions(client: WireClien
     listed = {one.api_key: (one.min_version, one.max_version) for one in response.api_keys}
     assert listed == {request.api_key: request.versions for request in HANDLERS}
     assert all(versions[0] == 0 for versions in listed.values())
-    assert not {24, 25, 26, 28} & set(listed)
+    features = {each.name: each.max_version_level for each in response.finalized_features}
+    assert features == {"transaction.version": 2}
+    assert response.finalized_features_epoch == 0
 
 
 def test_an_unknown_version_of_api_versions_is_answered_with_a_body_of_version_0(client: WireClient) -> None:
@@ -118,15 +118,6 @@ def test_a_repeated_batch_of_an_idempotent_producer_is_stored_once(
     assert client.produce("clicks", 0, sequenced(0, epoch=1)).base_offset == 2
     assert client.produce("clicks", 0, sequenced(2)).error_code == ErrorCode.INVALID_PRODUCER_EPOCH
     assert client.offset_at("clicks", 0, -1)[0] == 3
-
-
-def test_transactions_are_refused_and_not_advertised(client: WireClient) -> None:
-    answer = client.ask(
-        InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1), InitProducerIdResponse, 2
-    )
-    assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    found = client.ask(FindCoordinatorRequest(coordinator_keys=["t"], key_type=1), FindCoordinatorResponse)
-    assert found.coordinators[0].error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 
 def create(
