@@ -66,8 +66,8 @@ def read(
     is stored, it begins at *start*, and this offset is stored. ``save_offsets`` of the result saves positions
     in the transaction that stores the results, so the next read begins after these messages.
 
-    Raises BrokerError for a topic that does not exist. Iteration raises OffsetOutOfRangeError if *start* is
-    an offset, or a stored position, that the log does not have any more, and ConsumerTimeout when no message
+    Raises BrokerError for a topic that does not exist. Iteration raises OffsetOutOfRangeError if the log does
+    not have the offset *start* or the stored position any more. It raises ConsumerTimeout when no message
     arrives for ``consumer_timeout_ms`` (by default ``default_api_timeout_ms``). The options are those of
     ``ConsumerConfig``.
     """

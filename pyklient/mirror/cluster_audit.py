@@ -19,8 +19,8 @@ from pyklient.mirror.content_digest import OrderedDigest, UnorderedDigest, total
 __all__ = ["AuditRow", "Contents", "Progress", "audit"]
 
 Progress: TypeAlias = Callable[[str, str, int], object]
-"""A function that is called about once a second with ``"source"`` or ``"target"``, the name of a topic, and
-the number of its records that were read so far."""
+"""A function that is called about once a second. Its arguments are ``"source"`` or ``"target"``, the name of
+a topic, and the number of its records that were read so far."""
 
 _OF_READING: Final = {"isolation_level": "read_committed"}
 """Default options of the consumers of an audit: those with which mirrors read."""

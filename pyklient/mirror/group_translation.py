@@ -144,7 +144,7 @@ class GroupTranslation:
                     )
                 else:
                     _log.warning(
-                        "the offsets of the group %s were not translated, and will be later: %s", name, error
+                        "the offsets of group %s were not translated; the mirror tries again: %s", name, error
                     )
 
     def _move(self, group_id: str, syncs: Mapping[TopicPartition, Sequence[OffsetSync]]) -> None:

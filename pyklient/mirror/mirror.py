@@ -86,9 +86,9 @@ class Mirror:
     is logged, counted and dropped instead. ``handler(message)`` returns the records to send for a message, as
     ProducerRecords; by default, that is one copy.
 
-    With *groups*, a Whitelist, a Blacklist or the pattern of a Whitelist, the committed offsets of these
-    groups are translated every *group_interval* seconds, and committed in the target cluster, so that the
-    groups can continue there. This needs *keep_partitions*, one source and no handler.
+    *groups* is a Whitelist, a Blacklist or the pattern of a Whitelist. Every *group_interval* seconds, the
+    mirror translates the committed offsets of these groups, and commits them in the target cluster, so that
+    the groups can continue there. This needs *keep_partitions*, one source and no handler.
     """
 
     def __init__(

@@ -76,7 +76,7 @@ class MirrorTask:
         self._unfinished: set[TopicPartition] = set()
         """The partitions of which some records were not confirmed or committed when the task ended."""
         self._last_failure: KafkaError | None = None
-        """Why records were not confirmed, or offsets not committed, when that failed last."""
+        """The reason why records were not confirmed or offsets not committed, when that failed last."""
 
     def run(self) -> None:
         """Copy records until the mirror is closed. Raises the error because of which a record could not be
@@ -149,12 +149,12 @@ class MirrorTask:
         except CommitError as error:
             # Another member owns some of the partitions now, and mirrors their records again.
             self._last_failure = error
-            _log.warning("some records are mirrored again, as their offsets were not committed: %s", error)
+            _log.warning("some records are copied again, because their offsets were not committed: %s", error)
         except KafkaError as error:
             if not error.retriable:
                 raise
             self._last_failure = error
-            _log.warning("the offsets of mirrored records were not committed, and will be later: %s", error)
+            _log.warning("offsets of copied records were not committed; the mirror tries again: %s", error)
         else:
             self.sent.committed(positions)
             self._store_syncs(positions)
@@ -200,7 +200,7 @@ def _unfinished_error(partitions: Collection[TopicPartition], reason: KafkaError
     shown = ", ".join(map(str, sorted(partitions)[:_MOST_SHOWN]))
     more = len(partitions) - _MOST_SHOWN
     return CommitError(
-        "the mirror has ended, but not all records that it has sent are confirmed and committed, in "
+        "the mirror has ended, but some records that it has sent are not confirmed or not committed, in "
         f"{counted(len(partitions), 'partition')} ({shown}{f' and {more} more' if more > 0 else ''}): "
         f"{reason}; the next run copies the records since the last commit again",
         dict.fromkeys(partitions, reason) if reason is not None else None,

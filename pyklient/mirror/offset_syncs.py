@@ -56,12 +56,15 @@ class OffsetSyncs:
     every second one of the older half is dropped. An offset in a dropped run is translated to the end of the
     run before it, so nothing is skipped.
 
-    The target may have *unknown copies*, of which no sync was stored: those that a member of the mirror has
-    made before it was killed, or before it lost the partition. They are copies of the records after the last
-    sync, or after the offset at which this member begins, without gaps. So this member has copied all of
-    these records again as soon as it has copied as many records after the last sync as there are unknown
-    copies, or all records before *horizon*: the end of the source partition after this member got it. Until
-    then, some records have only an unknown copy, and new runs are held back.
+    The target may have *unknown copies*, of which no sync was stored. A member of the mirror has made them
+    before it was killed, or before it lost the partition. They are copies, without gaps, of the records after
+    the last sync, or after the offset at which this member begins. This member copies these records again. It
+    has copied all of them when one of these is true:
+
+    - It has copied as many records after the last sync as there are unknown copies.
+    - It has copied all records before *horizon*: the end of the source partition after this member got it.
+
+    Until then, some records have only an unknown copy, and new runs are held back.
     """
 
     def __init__(self, stored: Mapping[int, OffsetSync] | None = None, horizon: int | None = None) -> None:

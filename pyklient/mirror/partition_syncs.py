@@ -274,15 +274,15 @@ class PartitionSyncs:
             self._due.update(self._syncs)
 
     def _forget_syncs(self, topic: str) -> None:
-        """Forget the syncs of *topic*, whose offsets in the target cluster begin anew."""
+        """Forget the syncs of *topic*, whose offsets in the target cluster begin again at 0."""
         again = [each for each in self._syncs if each.topic == topic]
         for each in again:
             self._syncs[each].forget_all()
         self._due.update(again)
         if again:
             _log.warning(
-                "topic %s was deleted and created again in the target cluster; groups are translated to the "
-                "start of it until new offset syncs are known",
+                "topic %s was deleted and created again in the target cluster; until there are new offset "
+                "syncs, groups are translated to its start",
                 topic,
             )
 

@@ -135,7 +135,7 @@ class SentRecords:
         self._committed: dict[TopicPartition, int] = {}
 
     def begin(self, partitions: Iterable[TopicPartition]) -> None:
-        """Forget what is known of *partitions*, because they are assigned anew, or belong to another member
+        """Forget what is known of *partitions*, because they are assigned again, or belong to another member
         now."""
         for each in partitions:
             self._runs.pop(each, None)
