@@ -93,7 +93,7 @@ class Controller:
     def transaction_coordinator_of(self, transactional_id: str) -> TransactionCoordinator:
         """Return the transaction coordinator of *transactional_id*, on any node of the cluster.
 
-        Raises ApiError: COORDINATOR_NOT_AVAILABLE if the node is not there, COORDINATOR_LOAD_IN_PROGRESS if
+        Raises ApiError: COORDINATOR_NOT_AVAILABLE if the node is not running, COORDINATOR_LOAD_IN_PROGRESS if
         it has not yet read the transactional id from ``__transaction_state``.
         """
         leader_id = self.transaction_partition(transactional_id).leader_id
@@ -101,7 +101,7 @@ class Controller:
         if found is None:
             raise ApiError(
                 ErrorCode.COORDINATOR_NOT_AVAILABLE,
-                f"node {leader_id}, which coordinates {transactional_id!r}, is not there",
+                f"node {leader_id}, which coordinates {transactional_id!r}, is not running",
             )
         found.check_loaded(transactional_id)
         return found

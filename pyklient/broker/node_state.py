@@ -152,7 +152,9 @@ class NodeState:
                 for _ in self.transaction_coordinator.clean_up(self.now_ms()):
                     await asyncio.sleep(0)
             except OSError as error:
-                _logger.error("expired transactional ids could not be deleted: %s; it is tried later", error)
+                _logger.error(
+                    "expired transactional ids could not be deleted: %s; the next check tries again", error
+                )
 
     async def run_group_coordinator(self) -> None:
         """Load the groups, and from time to time delete expired offsets and compact ``__consumer_offsets``.

@@ -37,7 +37,7 @@ def _described(node: NodeState, transactional_id: str) -> DescribeTransactionsRe
         found = node.transaction_coordinator_of(transactional_id).find(transactional_id)
         if found is None:
             raise ApiError(
-                ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, f"no transactional id is called {transactional_id!r}"
+                ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, f"there is no transactional id {transactional_id!r}"
             )
     except ApiError as error:
         return DescribeTransactionsResponse.TransactionState(

@@ -31,7 +31,7 @@ class MarkerWriter:
         forget the pending offsets of the producer too.
 
         *version* is the version of transactions that the producer uses. Raises ApiError if the partition does
-        not exist, if its leader is not there or still loads its groups, or if the marker is too old. Raises
+        not exist, if its leader is not running or still loads its groups, or if the marker is too old. Raises
         OSError if the log cannot be written.
         """
         leader_id = self._topics.partition(*where).leader_id
@@ -39,7 +39,7 @@ class MarkerWriter:
         if log is None:
             raise ApiError(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
-                f"the leader of {where}, node {leader_id}, is not there",
+                f"the leader of {where}, node {leader_id}, is not running",
             )
         offsets = self._group_coordinators[leader_id].partitions if where.topic == OFFSETS_TOPIC else None
         if offsets is not None:

@@ -166,7 +166,7 @@ class TransactionCoordinator:
                     self._complete(transaction, now_ms)
                 elif transaction.is_open and now_ms - transaction.started_ms >= transaction.timeout_ms:
                     _logger.info(
-                        "transaction of %r: aborted, because it was open for more than %d ms",
+                        "the transaction of %r was aborted, because it was open for more than %d ms",
                         transaction.transactional_id,
                         transaction.timeout_ms,
                     )
@@ -219,11 +219,13 @@ class TransactionCoordinator:
                 self._markers.write(partition, marker, transaction.version, now_ms)
             except ApiError as error:
                 if error.code not in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_PRODUCER_EPOCH):
-                    _logger.info("%s: a marker is written later: %s", partition, error.message)
+                    _logger.info("%s: a marker cannot be written yet: %s", partition, error.message)
                     continue
                 _logger.info("%s: a marker was not written: %s", partition, error.message)
             except OSError as error:
-                _logger.error("%s: a marker could not be written: %s; it is tried later", partition, error)
+                _logger.error(
+                    "%s: a marker could not be written: %s; the next check tries again", partition, error
+                )
                 continue
             left.discard(partition)
         self._replace(replace(transaction, partitions=frozenset(left)))
@@ -233,7 +235,7 @@ class TransactionCoordinator:
             self._store(transaction.completed(now_ms), now_ms)
         except OSError as error:
             _logger.error(
-                "the end of the transaction of %r could not be stored: %s; it is tried later",
+                "the end of the transaction of %r could not be stored: %s; the next check tries again",
                 transaction.transactional_id,
                 error,
             )

@@ -81,7 +81,7 @@ class TransactionLog:
             kept = yield from self._log.compact()
         except OSError as error:
             name = self._log.directory.name
-            _logger.error("%s: the log could not be compacted: %s; compaction is tried later", name, error)
+            _logger.error("%s: the log could not be compacted: %s; the next check tries again", name, error)
             return
         self._records += kept - before
 
