@@ -6,10 +6,9 @@ cut off at a smaller offset meanwhile, the next owner of the partition can notic
 
 from typing import Final
 
-from pyklient.protocol.records.layout import LEADER_EPOCH_AT, MAGIC_AT
 from pyklient.topic_partition import TopicPartition
 
-__all__ = ["UNKNOWN_EPOCH", "ReadEpochs", "leader_epoch_at"]
+__all__ = ["UNKNOWN_EPOCH", "ReadEpochs"]
 
 UNKNOWN_EPOCH: Final = -1
 """The leader epoch of records in the formats 0 and 1, which do not contain it."""
@@ -17,14 +16,6 @@ UNKNOWN_EPOCH: Final = -1
 _MOST_RANGES: Final = 8
 """The largest number of ranges of each partition. Messages that are in hand at the same time rarely have more
 than two leader epochs."""
-
-
-def leader_epoch_at(records: memoryview, position: int) -> int:
-    """Return the leader epoch of the batch at byte *position*."""
-    if records[position + MAGIC_AT] < 2:
-        return UNKNOWN_EPOCH
-    at = position + LEADER_EPOCH_AT
-    return int.from_bytes(records[at : at + 4], "big", signed=True)
 
 
 class _Range:

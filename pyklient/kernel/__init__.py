@@ -23,6 +23,7 @@ from pyklient.kernel.kernel_choice import (
     append_messages,
     append_rows,
     array_hash,
+    batch_header,
     by_partition,
     by_topic,
     call_back,
@@ -42,6 +43,7 @@ from pyklient.kernel.kernel_choice import (
     parse_records,
     plain_bytes,
     string_hash,
+    whole_batches,
 )
 
 __all__ = [
@@ -60,6 +62,7 @@ __all__ = [
     "append_messages",
     "append_rows",
     "array_hash",
+    "batch_header",
     "by_partition",
     "by_topic",
     "call_back",
@@ -83,4 +86,5 @@ __all__ = [
     "plain_bytes",
     "read_records",
     "string_hash",
+    "whole_batches",
 ]

@@ -15,11 +15,13 @@ from pyklient.kernel.python_kernel import Message as Message
 from pyklient.kernel.python_kernel import append_messages as append_messages
 from pyklient.kernel.python_kernel import append_rows as append_rows
 from pyklient.kernel.python_kernel import array_hash as array_hash
+from pyklient.kernel.python_kernel import batch_header as batch_header
 from pyklient.kernel.python_kernel import by_partition as by_partition
 from pyklient.kernel.python_kernel import by_topic as by_topic
 from pyklient.kernel.python_kernel import call_back as call_back
 from pyklient.kernel.python_kernel import control_type as control_type
 from pyklient.kernel.python_kernel import count_within as count_within
+from pyklient.kernel.python_kernel import crc32c as crc32c
 from pyklient.kernel.python_kernel import decode as decode
 from pyklient.kernel.python_kernel import decode_columns as decode_columns
 from pyklient.kernel.python_kernel import encode_record as encode_record
@@ -29,13 +31,34 @@ from pyklient.kernel.python_kernel import make_messages as make_messages
 from pyklient.kernel.python_kernel import memory as memory
 from pyklient.kernel.python_kernel import microseconds as microseconds
 from pyklient.kernel.python_kernel import murmur2 as murmur2
-from pyklient.kernel.python_kernel import parse_messages as parse_messages
 from pyklient.kernel.python_kernel import parse_records as parse_records
 from pyklient.kernel.python_kernel import plain_bytes as plain_bytes
 from pyklient.kernel.python_kernel import string_hash as string_hash
+from pyklient.kernel.python_kernel import whole_batches as whole_batches
 from pyklient.protocol.records.layout import Buffer
 
 class MessageIterator:
+    def __init__(self, topic: str, partition: int) -> None: ...
+    def add(
+        self,
+        data: Buffer,
+        count: int,
+        base_offset: int,
+        last_delta: int,
+        base_timestamp: int,
+        append_time: int | None,
+        start_offset: int,
+    ) -> None: ...
+    def add_batches(
+        self,
+        data: Buffer,
+        position: int,
+        start_offset: int,
+        most_messages: int,
+        most_bytes: int,
+        check_crcs: bool,
+        transactions: bool,
+    ) -> tuple[int, int, int]: ...
     def __length_hint__(self) -> int: ...
     def __iter__(self) -> Iterator[Message]: ...
     def __next__(self) -> Message: ...
@@ -47,15 +70,3 @@ class MessageIterator:
     def next_offset(self) -> int: ...
     @property
     def last_offset(self) -> int: ...
-
-def iterate_messages(
-    data: Buffer,
-    count: int,
-    base_offset: int,
-    last_delta: int,
-    base_timestamp: int,
-    append_time: int | None,
-    topic: str,
-    partition: int,
-    start_offset: int,
-) -> MessageIterator: ...

@@ -29,6 +29,7 @@ __all__ = [
     "append_messages",
     "append_rows",
     "array_hash",
+    "batch_header",
     "by_partition",
     "by_topic",
     "call_back",
@@ -49,6 +50,7 @@ __all__ = [
     "parse_records",
     "plain_bytes",
     "string_hash",
+    "whole_batches",
 ]
 
 
@@ -91,6 +93,7 @@ if TYPE_CHECKING or not_compiled:
         append_messages,
         append_rows,
         array_hash,
+        batch_header,
         by_partition,
         by_topic,
         call_back,
@@ -107,6 +110,7 @@ if TYPE_CHECKING or not_compiled:
         parse_records,
         plain_bytes,
         string_hash,
+        whole_batches,
     )
 else:
     Appender, Batch, Delivery = _compiled.Appender, _compiled.Batch, _compiled.Delivery
@@ -126,6 +130,7 @@ else:
     encode_record, encode_records = _compiled.encode_record, _compiled.encode_records
     encode_values = _compiled.encode_values
     murmur2, parse_records = _compiled.murmur2, _compiled.parse_records
+    batch_header, whole_batches = _compiled.batch_header, _compiled.whole_batches
 
 
 def _restored_delivery(

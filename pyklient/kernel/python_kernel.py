@@ -16,10 +16,13 @@ from pyklient.kernel.classic.java_hashes import array_hash, string_hash
 from pyklient.kernel.classic.keyed_message import KeyedMessage, by_topic, count_within, plain_bytes
 from pyklient.kernel.classic.partition_sorting import by_partition
 from pyklient.kernel.decode import batch_reader, column_decoding, message_decoding
+from pyklient.kernel.decode.batch_runs import whole_batches
 from pyklient.kernel.decode.column_builder import ColumnBuilder, memory, microseconds
 from pyklient.kernel.decode.lease import Lease, LeasedIterator
 from pyklient.kernel.decode.message import Message, make_messages
 from pyklient.kernel.decode.record_parsing import parse_messages, parse_records
+from pyklient.protocol.records.batch_header import batch_header
+from pyklient.protocol.records.checksum import crc32c
 
 __all__ = [
     "Appender",
@@ -36,11 +39,13 @@ __all__ = [
     "append_messages",
     "append_rows",
     "array_hash",
+    "batch_header",
     "by_partition",
     "by_topic",
     "call_back",
     "control_type",
     "count_within",
+    "crc32c",
     "decode",
     "decode_columns",
     "encode_record",
@@ -54,9 +59,10 @@ __all__ = [
     "parse_records",
     "plain_bytes",
     "string_hash",
+    "whole_batches",
 ]
 
-_LOOPS: Final = batch_reader.RecordLoops(parse_records, parse_messages, make_messages)
+_LOOPS: Final = batch_reader.RecordLoops(parse_records, make_messages, crc32c, parse_messages=parse_messages)
 decode = partial(message_decoding.decode, _LOOPS)
 decode_columns = partial(column_decoding.decode_columns, _LOOPS, ColumnBuilder)
 control_type = partial(batch_reader.control_type, _LOOPS)

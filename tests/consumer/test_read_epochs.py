@@ -1,9 +1,11 @@
 """Leader epochs of what a stream has read: which batches have which, and which is committed."""
 
+from typing import Any
+
 import pytest
 
-from pyklient.consumer.fetch.whole_batches import BatchRun, whole_batches
 from pyklient.consumer.read_epochs import UNKNOWN_EPOCH, ReadEpochs
+from pyklient.kernel.decode.batch_runs import BatchRun
 from pyklient.protocol.records.message_set import encode_set
 from pyklient.topic_partition import TopicPartition
 from tests.consumer.stream.bench import batch
@@ -18,16 +20,16 @@ def run(*epochs: int) -> tuple[bytes, list[int]]:
     return b"".join(parts), [sum(map(len, parts[: at + 1])) for at in range(len(parts))]
 
 
-def test_batches_of_one_leader_epoch_stay_together() -> None:
+def test_batches_of_one_leader_epoch_stay_together(kernel: Any) -> None:
     data, ends = run(4, 4, 4)
-    assert whole_batches(memoryview(data)) == [BatchRun(0, ends[2], 6, 4)]
-    assert whole_batches(memoryview(data)[:-1]) == [BatchRun(0, ends[1], 4, 4)]
-    assert whole_batches(memoryview(data)[:50]) == []
+    assert kernel.whole_batches(memoryview(data)) == [BatchRun(0, ends[2], 6, 4)]
+    assert kernel.whole_batches(memoryview(data)[:-1]) == [BatchRun(0, ends[1], 4, 4)]
+    assert kernel.whole_batches(memoryview(data)[:50]) == []
 
 
-def test_batches_are_divided_where_the_leader_epoch_grows() -> None:
+def test_batches_are_divided_where_the_leader_epoch_grows(kernel: Any) -> None:
     data, ends = run(4, 4, 6, 7, 7)
-    assert whole_batches(memoryview(data)) == [
+    assert kernel.whole_batches(memoryview(data)) == [
         BatchRun(0, ends[1], 4, 4),
         BatchRun(ends[1], ends[2], 6, 6),
         BatchRun(ends[2], ends[4], 10, 7),
@@ -35,11 +37,11 @@ def test_batches_are_divided_where_the_leader_epoch_grows() -> None:
 
 
 @pytest.mark.parametrize("magic", [0, 1])
-def test_the_old_formats_have_no_leader_epoch(magic: int) -> None:
+def test_the_old_formats_have_no_leader_epoch(magic: int, kernel: Any) -> None:
     old = encode_set([(0, None, b"a"), (0, None, b"b")], [0, 1], magic)
     new = batch("c", base=2, partition_leader_epoch=3)
-    assert whole_batches(memoryview(old)) == [BatchRun(0, len(old), 2, UNKNOWN_EPOCH)]
-    assert whole_batches(memoryview(old + new)) == [
+    assert kernel.whole_batches(memoryview(old)) == [BatchRun(0, len(old), 2, UNKNOWN_EPOCH)]
+    assert kernel.whole_batches(memoryview(old + new)) == [
         BatchRun(0, len(old), 2, UNKNOWN_EPOCH),
         BatchRun(len(old), len(old + new), 3, 3),
     ]

@@ -54,6 +54,18 @@ def outcome(call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     return result
 
 
+def _iterated(*arguments: Any) -> list[Any]:
+    """Return the messages that an iterator of the compiled kernel makes of a section."""
+    iterator = _kernel.MessageIterator("t", 1)
+    iterator.add(*arguments)
+    return list(iterator)
+
+
+def _moved(batch: bytes, offset: int) -> bytes:
+    """Return *batch* with another base offset. In formats 0 and 1, this is the offset of the last record."""
+    return offset.to_bytes(8, "big") + batch[8:]
+
+
 class Fuzz:
     """Makes inputs from one seed and runs them."""
 
@@ -102,10 +114,9 @@ class Fuzz:
             with suppress(CorruptRecordError):
                 if columns:
                     _kernel.ColumnBuilder(True).add(view, count, 0, count, 5, None, 0)
-                elif chance.random() < 0.5:
-                    _kernel.parse_messages(view, count, 0, count, 5, None, "t", 0, 0)
                 else:
-                    run = _kernel.iterate_messages(view, count, 0, count, 5, None, "t", 0, 0)
+                    run = _kernel.MessageIterator("t", 0)
+                    run.add(view, count, 0, count, 5, None, 0)
                     # which is safe, if not right
                     view[next_at] = next_before
                     list(run)
@@ -179,18 +190,23 @@ class Fuzz:
             self._same("parse_records", *arguments)
         else:
             start = min(base + chance.choice((0, 1, 5)), INT64)
-            rest = chance.choice((None, 7)), "t", 1, start
-            messages = self._same("parse_messages", *arguments, *rest)
-            run = outcome(lambda: list(_kernel.iterate_messages(*arguments, *rest)))
-            if run != messages:
-                raise AssertionError(f"iterate_messages{arguments + rest}: {run} is not {messages}")
+            stamp = chance.choice((None, 7))
+            messages = outcome(python_kernel.parse_messages, *arguments, stamp, "t", 1, start)
+            iterated = outcome(_iterated, *arguments, stamp, start)
+            if iterated != messages:
+                raise AssertionError(f"{arguments}, {stamp}, {start}: {iterated} is not {messages}")
 
     def _batch(self) -> None:
-        view = exact(self._mutated(self.chance.choice(self.batches)))
-        options = {"check_crcs": self.chance.random() < 0.1, "max_decompressed": LIMIT}
+        chance = self.chance
+        whole = b"".join(
+            _moved(chance.choice(self.batches), 10 * index) for index in range(chance.choice((0, 0, 1, 4)))
+        )
+        view = exact(whole + self._mutated(_moved(chance.choice(self.batches), 50)))
+        options = {"check_crcs": chance.random() < 0.1, "max_decompressed": LIMIT}
+        transactions = chance.random() < 0.5
         results = []
         for kernel in (python_kernel, _kernel):
-            aborted = AbortedTransactions([(-1, 0), (5, 3)])
+            aborted = AbortedTransactions([(-1, 0), (5, 3)]) if transactions else None
             try:
                 chunk = kernel.decode(view, "t", 0, 0, aborted=aborted, **options)
                 results.append((outcome(lambda chunk=chunk: list(chunk)), chunk.nbytes, chunk.next_offset))

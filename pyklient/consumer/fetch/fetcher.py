@@ -23,7 +23,6 @@ from pyklient.consumer.fetch.fetch_session import FetchSession, Wanted, name_all
 from pyklient.consumer.fetch.fetched_partition import FetchedPartition, within_queues
 from pyklient.consumer.fetch.max_wait import MaxWait
 from pyklient.consumer.fetch.partial_messages import LIMITED, as_many_as_fit, ask_for_more
-from pyklient.consumer.fetch.whole_batches import whole_batches
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import (
     BrokerError,
@@ -35,6 +34,7 @@ from pyklient.errors import (
     OffsetOutOfRangeError,
     broker_error,
 )
+from pyklient.kernel import whole_batches
 from pyklient.log_events import log_fields
 from pyklient.net.connection.connection import Connection
 from pyklient.net.connection_pool import Purpose

@@ -9,12 +9,11 @@ compressed is a message as usual.
 from collections.abc import Callable
 from typing import Final
 
-from crc32c import crc32c
-
 from pyklient.consumer.fetch.fetch_position import FetchedBatches
 from pyklient.errors import CorruptRecordError
 from pyklient.kernel import Chunk, Message
 from pyklient.protocol.records.batch_header import batch_end
+from pyklient.protocol.records.checksum import crc32c
 from pyklient.protocol.records.compression import compression_of
 from pyklient.protocol.records.layout import (
     ATTRIBUTES_AT,

@@ -14,7 +14,7 @@ from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree, PyMem_RawMalloc
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from cpython.unicode cimport PyUnicode_DecodeUTF8
-from libc.stdint cimport INT32_MIN, int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport INT32_MIN, int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memmove, memset
 from posix.time cimport CLOCK_REALTIME, clock_gettime, timespec
@@ -54,6 +54,7 @@ from time import time_ns
 from pyklient.errors import CorruptRecordError
 from pyklient.kernel.decode import batch_reader, column_decoding, message_decoding
 from pyklient.kernel.append.arrow_columns import AT_ONCE
+from pyklient.kernel.decode.batch_runs import BatchRun
 from pyklient.kernel.decode.column_decoding import (
     MOST_MILLISECONDS,
     ArrowColumns,
@@ -62,7 +63,8 @@ from pyklient.kernel.decode.column_decoding import (
     readable,
     too_large,
 )
-from pyklient.protocol.records.layout import BATCH_SIZE, INT32_MAX, Columns
+from pyklient.protocol.records import checksum
+from pyklient.protocol.records.layout import BATCH_SIZE, INT32_MAX, Columns, not_a_batch
 from pyklient.kernel.append.delivery_reports import DeliveryState
 from pyklient.kernel.pickling import restore_delivery, restore_message
 from pyklient.kernel.decode.batch_reader import size_of as size_of_parsed
@@ -86,28 +88,30 @@ __all__ = [
     "Lease",
     "LeasedIterator",
     "Message",
+    "MessageIterator",
     "append_messages",
     "append_rows",
     "array_hash",
+    "batch_header",
     "by_partition",
     "by_topic",
     "call_back",
     "control_type",
     "count_within",
+    "crc32c",
     "decode",
     "decode_columns",
     "encode_record",
     "encode_records",
     "encode_values",
-    "iterate_messages",
     "make_messages",
     "memory",
     "microseconds",
     "murmur2",
-    "parse_messages",
     "parse_records",
     "plain_bytes",
     "string_hash",
+    "whole_batches",
 ]
 
 cdef extern from *:
@@ -166,6 +170,7 @@ cdef int64_t _MOST_MILLISECONDS = MOST_MILLISECONDS
 
 
 include "decode/message.pxi"
+include "decode/batch_headers.pxi"
 include "decode/record_parsing.pxi"
 include "append/record_encoding.pxi"
 include "reused_memory.pxi"
@@ -182,7 +187,7 @@ include "classic/partition_sorting.pxi"
 
 mark = PYKLIENT_KERNEL_MARK.decode()  # in the file's bytes, for compiled_loader.py
 
-_LOOPS = batch_reader.RecordLoops(parse_records, parse_messages, make_messages, iterate_messages)
+_LOOPS = batch_reader.RecordLoops(parse_records, make_messages, crc32c, MessageIterator)
 decode = partial(message_decoding.decode, _LOOPS)
 decode_columns = partial(column_decoding.decode_columns, _LOOPS, ColumnBuilder)
 control_type = partial(batch_reader.control_type, _LOOPS)

@@ -1,6 +1,7 @@
 """Reads the batches of a fetched buffer one after the other, for decoding into messages or into columns.
 
 Nothing here runs once per record. The functions that do are in the kernel; :class:`RecordLoops` names them.
+With the compiled kernel, nothing here runs once per batch either, except for batches that are not plain.
 """
 
 from abc import ABC, abstractmethod
@@ -8,8 +9,6 @@ from collections.abc import Callable
 from itertools import islice
 from operator import lt
 from typing import Any, Final, NamedTuple
-
-from crc32c import crc32c
 
 from pyklient.errors import CorruptRecordError
 from pyklient.kernel.decode.message import Message
@@ -42,11 +41,15 @@ class RecordLoops(NamedTuple):
     """The functions of a kernel that run over all records of a batch."""
 
     parse_records: Callable[[Buffer, int, int, int, int], Columns]
-    parse_messages: Callable[[Buffer, int, int, int, int, int | None, str, int, int], list[Message]]
     make_messages: Callable[[str, int, int, Columns], list[Message]]
-    iterate_messages: Callable[[Buffer, int, int, int, int, int | None, str, int, int], Any] | None = None
-    """A function that takes the place of ``parse_messages`` for large batches. It returns an iterator, which
-    makes each message at the moment when the message is read. None in the Python kernel."""
+    crc32c: Callable[[Buffer], int]
+    iterator: Callable[[str, int], Any] | None = None
+    """A class of iterators, whose arguments are a topic and a partition. An iterator has the messages of many
+    batches, and makes each message at the moment when the message is read. None in the Python kernel."""
+    parse_messages: (
+        Callable[[Buffer, int, int, int, int, int | None, str, int, int], list[Message]] | None
+    ) = None
+    """A function that makes all messages of a batch at once. None in the compiled kernel."""
 
 
 class BatchReader(ABC):
@@ -73,6 +76,15 @@ class BatchReader(ABC):
     @abstractmethod
     def count(self) -> int:
         """The number of records that were collected so far."""
+
+    @abstractmethod
+    def add_batches(self, view: memoryview, position: int) -> int:
+        """Collect the records of as many batches from byte *position* on as the kernel can read in one call,
+        and advance ``next_offset`` and ``nbytes``. Return the position after these batches.
+
+        The kernel reads plain batches: those of format 2 that are not compressed and not damaged, and of
+        which no record is left out because of a transaction.
+        """
 
     @abstractmethod
     def has_space_for(self, batch: memoryview) -> bool:
@@ -112,7 +124,11 @@ class BatchReader(ABC):
         view = memoryview(buffer)
         start = position
         try:
-            while (end := batch_end(view, position)) and self.has_space_for(batch := view[position:end]):
+            while True:
+                position = self.add_batches(view, position)
+                end = batch_end(view, position)
+                if not end or not self.has_space_for(batch := view[position:end]):
+                    break
                 self._read(batch)
                 position = end
         except Exception:
@@ -161,7 +177,7 @@ class BatchReader(ABC):
             raise CorruptRecordError(f"a batch of {count} records cannot have the offsets {base} to {last}")
         if last < self.next_offset:
             return
-        if self._check_crcs and crc32c(batch[ATTRIBUTES_AT:]) != crc:
+        if self._check_crcs and self.loops.crc32c(batch[ATTRIBUTES_AT:]) != crc:
             raise CorruptRecordError(f"the checksum of the batch at offset {base} does not match its bytes")
         if attributes & CONTROL_BIT:
             self._pass_control(batch, producer_id, last)

@@ -80,6 +80,24 @@ class ColumnBuilder:
             parsed.timestamps[:] = [append_time] * len(parsed.timestamps)
         self.add_parsed(parsed, CREATE_TIME if append_time is None else LOG_APPEND_TIME)
 
+    def add_batches(
+        self,
+        data: memoryview,
+        position: int,
+        start_offset: int,
+        most_records: int,
+        most_bytes: int,
+        most_in_columns: int,
+        check_crcs: bool,
+        transactions: bool,
+    ) -> tuple[int, int, int]:
+        """Append the records of the plain batches from byte *position* of *data* on, as far as this can be
+        done in one step. In this kernel it cannot, so nothing is appended.
+
+        Return the position after these batches, the offset to continue at, and the bytes of their records.
+        """
+        return position, start_offset, 0
+
     def add_parsed(self, parsed: Columns, timestamp_type: int) -> None:
         """Append the records in *parsed*, which were parsed already."""
         offsets, timestamps, keys, values, headers = parsed

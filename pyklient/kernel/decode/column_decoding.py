@@ -107,6 +107,22 @@ class Builder(Protocol):
         added.
         """
 
+    def add_batches(
+        self,
+        data: memoryview,
+        position: int,
+        start_offset: int,
+        most_records: int,
+        most_bytes: int,
+        most_in_columns: int,
+        check_crcs: bool,
+        transactions: bool,
+    ) -> tuple[int, int, int]:
+        """Append the records of plain batches from byte *position* of *data* on.
+
+        Return the position after these batches, the offset to continue at, and the bytes of their records.
+        """
+
     def add_parsed(self, columns: Columns, timestamp_type: int) -> None:
         """Append the records in *columns*, which were parsed already."""
 
@@ -241,6 +257,20 @@ class _ColumnReader(BatchReader):
     @property
     def count(self) -> int:
         return self._builder.count
+
+    def add_batches(self, view: memoryview, position: int) -> int:
+        position, self.next_offset, size = self._builder.add_batches(
+            view,
+            position,
+            self.next_offset,
+            self._enough,
+            ENOUGH_BYTES - self.nbytes,
+            self._most_bytes - self.nbytes,
+            self._check_crcs,
+            self._aborted is None,
+        )
+        self.nbytes += size
+        return position
 
     def has_space_for(self, batch: memoryview) -> bool:
         return self._builder.count < self._enough and self.nbytes < ENOUGH_BYTES

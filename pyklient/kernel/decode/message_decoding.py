@@ -4,14 +4,12 @@ from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any, Final
 
-from pyklient.kernel.decode.batch_reader import ENOUGH_BYTES, BatchReader, RecordLoops
+from pyklient.kernel.decode.batch_reader import BatchReader, RecordLoops
 from pyklient.kernel.decode.message import Message
 from pyklient.kernel.decode.message_chunk import Chunk, IteratorChunk
 from pyklient.protocol.records.aborted_transactions import AbortedTransactions
 from pyklient.protocol.records.compression import DEFAULT_MAX_DECOMPRESSED
 from pyklient.protocol.records.layout import (
-    BATCH_SIZE,
-    COUNT_AT,
     CREATE_TIME,
     LOG_APPEND_TIME,
     MAGIC_AT,
@@ -21,7 +19,12 @@ from pyklient.protocol.records.layout import (
 
 __all__ = ["decode"]
 
-_ENOUGH_MESSAGES: Final = 1_000
+_ENOUGH_MESSAGES: Final = 10_000
+_ENOUGH_DECODED: Final = 1_000
+"""The number of messages after which a chunk ends if decoders make all of them at once."""
+_ENOUGH_BYTES: Final = 1 << 20
+"""The number of decompressed bytes after which a chunk ends. What a chunk has read does not count towards the
+fetch budget any more, although its bytes stay in memory until all messages have been handed out."""
 
 
 def decode(
@@ -64,7 +67,7 @@ def decode(
         value_decoder,
     )
     nbytes = reader.read(buffer, position)
-    if reader.iterator is not None:
+    if reader.iterator is not None and reader.iterator.count:
         return IteratorChunk(topic, partition, reader.iterator, reader.next_offset, nbytes)
     return Chunk(topic, partition, reader.messages, reader.next_offset, nbytes)
 
@@ -86,26 +89,42 @@ class _MessageReader(BatchReader):
     ) -> None:
         super().__init__(loops, start_offset, check_crcs, aborted, max_decompressed)
         self.messages: list[Message] = []
-        self.iterator: Any = None
-        """An iterator over all collected messages, or None. If there is an iterator, ``messages`` is
-        empty."""
+        decoded = key_decoder is not None or value_decoder is not None
+        self.iterator: Any = None if decoded or not loops.iterator else loops.iterator(topic, partition)
+        """An iterator over the messages of format 2. None if all messages are made at once."""
         self._topic = topic
         self._partition = partition
         self._key_decoder = key_decoder
         self._value_decoder = value_decoder
-        self._alone = False
+        self._decoded = decoded
+        self._enough = _ENOUGH_DECODED if decoded else _ENOUGH_MESSAGES
+        self._modern = True
+        """True if the collected messages are of format 2. A chunk has no messages of other formats then."""
 
     @property
     def count(self) -> int:
-        count: int = len(self.messages) if self.iterator is None else self.iterator.count
-        return count
+        return len(self.messages) + (self.iterator.count if self.iterator is not None else 0)
+
+    def add_batches(self, view: memoryview, position: int) -> int:
+        if self.iterator is None or self.messages:
+            return position
+        position, self.next_offset, size = self.iterator.add_batches(
+            view,
+            position,
+            self.next_offset,
+            self._enough,
+            _ENOUGH_BYTES - self.nbytes,
+            self._check_crcs,
+            self._aborted is None,
+        )
+        self.nbytes += size
+        self._modern = True
+        return position
 
     def has_space_for(self, batch: memoryview) -> bool:
-        count = self.count
-        if count >= _ENOUGH_MESSAGES or self.nbytes >= ENOUGH_BYTES:
+        if self.count >= self._enough or self.nbytes >= _ENOUGH_BYTES:
             return False
-        # A batch that is enough by itself gets a chunk to itself.
-        return not (count and (self._alone or _is_enough(batch)))
+        return not self.count or self._modern == (batch[MAGIC_AT] == 2)
 
     def add_batch(
         self,
@@ -116,23 +135,26 @@ class _MessageReader(BatchReader):
         base_timestamp: int,
         append_time: int | None,
     ) -> None:
-        self._alone = count >= _ENOUGH_MESSAGES
-        if self._key_decoder is None and self._value_decoder is None:
-            section = data, count, base_offset, last_delta, base_timestamp, append_time
-            source = self._topic, self._partition, self.next_offset
-            if self._alone and self.loops.iterate_messages is not None:
-                iterator = self.loops.iterate_messages(*section, *source)
-                # Without a message it must not end the chunk.
-                self.iterator = iterator if iterator.count else None
-            else:
-                self.messages += self.loops.parse_messages(*section, *source)
+        self._modern = True
+        section = data, count, base_offset, last_delta, base_timestamp
+        if self.iterator is not None:
+            self.iterator.add(*section, append_time, self.next_offset)
             return
-        columns = self.loops.parse_records(data, count, base_offset, last_delta, base_timestamp)
+        if not self._decoded and self.loops.parse_messages is not None:
+            self.messages += self.loops.parse_messages(
+                *section, append_time, self._topic, self._partition, self.next_offset
+            )
+            return
+        columns = self.loops.parse_records(*section)
         if append_time is not None:
             columns.timestamps[:] = [append_time] * count
-        self.add_entry(columns, CREATE_TIME if append_time is None else LOG_APPEND_TIME)
+        self._add_columns(columns, CREATE_TIME if append_time is None else LOG_APPEND_TIME)
 
     def add_entry(self, columns: Columns, kind: int) -> None:
+        self._modern = False
+        self._add_columns(columns, kind)
+
+    def _add_columns(self, columns: Columns, kind: int) -> None:
         columns = columns.since(bisect_left(columns.offsets, self.next_offset))
         offsets, timestamps, keys, values, headers = columns
         keys, key_failure = _decoded(keys, self._key_decoder)
@@ -149,10 +171,6 @@ class _MessageReader(BatchReader):
                 f"while decoding the {what} of {self._topic}-{self._partition} at offset {offsets[whole]}"
             )
             raise failure
-
-
-def _is_enough(batch: memoryview) -> bool:
-    return batch[MAGIC_AT] == 2 and int.from_bytes(batch[COUNT_AT:BATCH_SIZE]) >= _ENOUGH_MESSAGES
 
 
 def _decoded(

@@ -4,12 +4,11 @@ from collections.abc import Sequence
 
 from pyklient.counted import counted
 from pyklient.errors import KafkaError
-from pyklient.kernel import Batch, encode_batch, read_records
+from pyklient.kernel import Batch, batch_header, encode_batch, read_records
 from pyklient.producer.deliver.sequences import NO_IDENTITY, BatchIdentity
 from pyklient.protocol.records import (
     Compression,
     NewRecord,
-    batch_header,
     iter_batches,
 )
 from pyklient.protocol.records.layout import BATCH_SIZE, INT32_MAX, Buffer

@@ -5,9 +5,8 @@ To route, store or forward a batch, only its header is needed.
 
 from collections.abc import Iterator
 
-from crc32c import crc32c
-
 from pyklient.errors import CorruptRecordError
+from pyklient.protocol.records.checksum import crc32c
 from pyklient.protocol.records.compression import (
     Compression,
     compression_of,

@@ -140,7 +140,12 @@ def batch_end(view: memoryview, position: int) -> int:
     if end > len(view):
         return 0
     if not 0 <= magic <= 2 or length < LEAST[magic] - OVERHEAD:
-        raise CorruptRecordError(
-            f"the bytes are not a batch: their header says record format {magic} and {length} bytes"
-        )
+        raise not_a_batch(magic, length)
     return end
+
+
+def not_a_batch(magic: int, length: int) -> CorruptRecordError:
+    """Return the error for bytes whose header has a *magic* or *length* that no batch or entry has."""
+    return CorruptRecordError(
+        f"the bytes are not a batch: their header says record format {magic} and {length} bytes"
+    )

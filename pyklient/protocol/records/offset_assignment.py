@@ -1,8 +1,7 @@
 """Assigns offsets to batches, as a broker does before it stores them."""
 
-from crc32c import crc32c
-
 from pyklient.protocol.records.batch_header import iter_batches
+from pyklient.protocol.records.checksum import crc32c
 from pyklient.protocol.records.layout import (
     ATTRIBUTES_AT,
     CRC_AT,

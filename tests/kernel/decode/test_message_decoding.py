@@ -102,9 +102,11 @@ def test_messages_hold_what_was_written(
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
 def test_any_buffer_will_do_and_may_go_away(kernel: Any, magic: int, codec: Compression, kind: type) -> None:
     data = bytearray(encode_batch(LEGACY_SAMPLES, magic=magic, compression=codec))
-    chunk = kernel.decode(kind(data), "t", 0, 0)
+    messages = list(kernel.decode(kind(data), "t", 0, 0))
     data[:] = bytes(len(data))
-    assert [(message.key, message.value) for message in chunk] == [record[1:3] for record in LEGACY_SAMPLES]
+    assert [(message.key, message.value) for message in messages] == [
+        record[1:3] for record in LEGACY_SAMPLES
+    ]
 
 
 def test_log_append_time_is_every_messages_time(kernel: Any) -> None:
@@ -129,17 +131,22 @@ class TestPlaces:
         assert [message.headers[0][0] for message in read_all(kernel, data, 2)] == ["h2", "h3"]
 
     def test_a_chunk_ends_with_a_whole_batch_once_it_holds_enough(self, kernel: Any) -> None:
-        data = batch(0, 600) + batch(600, 600) + batch(1200, 600)
+        data = batch(0, 6_000) + batch(6_000, 6_000) + batch(12_000, 6_000)
         chunk = kernel.decode(data, "t", 0, 0)
-        assert (chunk.remaining, chunk.next_offset) == (1200, 1200)
+        assert (chunk.remaining, chunk.next_offset) == (12_000, 12_000)
         assert chunk.nbytes < len(data)
         rest = kernel.decode(data, "t", 0, chunk.next_offset, position=chunk.nbytes)
-        assert (rest.remaining, rest.next_offset) == (600, 1800)
+        assert (rest.remaining, rest.next_offset) == (6_000, 18_000)
         assert chunk.nbytes + rest.nbytes == len(data)
 
-    def test_a_batch_that_is_enough_has_a_chunk_to_itself(self, kernel: Any) -> None:
-        data = batch(0, 5) + batch(5, 2000) + batch(2005, 5)
-        for start, expected in ((0, [5, 2000, 5]), (6, [1999, 5]), (2003, [2, 5]), (2006, [4])):
+    def test_a_chunk_ends_earlier_if_decoders_make_all_its_messages_at_once(self, kernel: Any) -> None:
+        data = batch(0, 600) + batch(600, 600) + batch(1200, 600)
+        chunk = kernel.decode(data, "t", 0, 0, value_decoder=bytes)
+        assert (chunk.remaining, chunk.next_offset) == (1200, 1200)
+
+    def test_reading_may_begin_in_any_batch_of_a_chunk(self, kernel: Any) -> None:
+        data = batch(0, 5) + batch(5, 20_000) + batch(20_005, 5)
+        for start, expected in ((0, [20_005, 5]), (6, [19_999, 5]), (20_003, [7]), (20_006, [4])):
             sizes, position, at = [], 0, start
             while (chunk := kernel.decode(data, "t", 0, at, position=position)).nbytes:
                 sizes.append(chunk.remaining)
@@ -148,11 +155,27 @@ class TestPlaces:
             assert sizes == expected
 
     def test_a_chunk_of_batches_that_compress_well_stays_small(self, kernel: Any) -> None:
-        large = encode_batch([NewRecord(1, None, bytes(3 << 20))], compression=Compression.ZSTD)
+        large = encode_batch([NewRecord(1, None, bytes(600 << 10))], compression=Compression.ZSTD)
         data = b"".join(large[:7] + bytes((index,)) + large[8:] for index in range(20))
         chunk = kernel.decode(data, "t", 0, 0)
         assert chunk.remaining == 2
         assert offsets(read_all(kernel, data)) == list(range(20))
+
+    def test_a_chunk_has_records_of_format_2_or_of_older_formats(self, kernel: Any) -> None:
+        data = (
+            batch(0, magic=1) + batch(3, magic=0) + batch(6, magic=2) + batch(9, magic=2) + batch(12, magic=1)
+        )
+        counts, position, at = [], 0, 0
+        while (chunk := kernel.decode(data, "t", 0, at, position=position)).nbytes:
+            counts.append(len(list(chunk)))
+            position, at = position + chunk.nbytes, chunk.next_offset
+        assert counts == [6, 6, 3]
+
+    def test_bytes_after_the_end_are_none(self, kernel: Any) -> None:
+        chunk = kernel.decode(b"", "t", 0, 42, position=100)
+        assert (chunk.next_offset, chunk.nbytes, chunk.remaining) == (42, 0, 0)
+        columns = kernel.decode_columns(b"", "t", 0, 42, position=100)
+        assert (columns.next_offset, columns.nbytes, columns.remaining) == (42, 0, 0)
 
     def test_an_incomplete_batch_at_the_end_is_left(self, kernel: Any) -> None:
         """Row 48 of the classic consumer: the rest is fetched again, whole."""

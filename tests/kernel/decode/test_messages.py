@@ -6,6 +6,7 @@ import pickle
 import sys
 from collections import deque
 from contextlib import suppress
+from functools import partial
 from itertools import chain, count
 from threading import Thread
 from types import MemberDescriptorType
@@ -15,7 +16,6 @@ import pytest
 
 from pyklient.errors import CorruptRecordError
 from pyklient.kernel import Chunk, Message, encode_batch
-from pyklient.kernel.decode import message_decoding
 from pyklient.protocol.records import NewRecord
 from tests.kernel.kernels import COMPILED
 
@@ -110,9 +110,9 @@ class TestMessage:
 
 @pytest.fixture(params=["at once", "one at a time"])
 def made(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The ways in which messages are made, which differ only in the compiled kernel."""
-    if request.param == "one at a time":
-        monkeypatch.setattr(message_decoding, "_ENOUGH_MESSAGES", 1)
+    """The ways in which the compiled kernel makes messages. With a decoder, it makes them at once."""
+    if request.param == "at once":
+        monkeypatch.setattr(COMPILED, "decode", partial(COMPILED.decode, value_decoder=lambda value: value))
 
 
 @pytest.mark.usefixtures("made")

@@ -17,15 +17,6 @@ MUTANTS: Final = (
         ),
     ),
     Mutant(
-        "consumer: batches of several leader epochs count as batches of the first",
-        "pyklient/consumer/fetch/whole_batches.py",
-        "if not last or epoch == leader_epoch_at(records, last):",
-        "if not last or epoch <= leader_epoch_at(records, last):",
-        (
-            "tests/consumer/offsets/test_leader_epochs.py::test_each_position_is_committed_with_the_leader_epoch_of_the_record_before_it",
-        ),
-    ),
-    Mutant(
         "consumer: handlers in parallel commit the leader epoch of the last message that was read",
         "pyklient/consumer/parallel/parallel_stream.py",
         "found[partition] = position._replace(leader_epoch=epoch)",

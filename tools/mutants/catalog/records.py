@@ -33,8 +33,8 @@ MUTANTS: Final = (
     Mutant(
         "kernel: check_crcs means the opposite",
         "pyklient/kernel/decode/batch_reader.py",
-        "if self._check_crcs and crc32c",
-        "if not self._check_crcs and crc32c",
+        "if self._check_crcs and self.loops.crc32c",
+        "if not self._check_crcs and self.loops.crc32c",
         (
             "tests/kernel/decode/test_message_decoding.py::TestDamage::test_messages_before_a_damaged_batch_come_first",
         ),
@@ -236,5 +236,12 @@ MUTANTS: Final = (
         "have + max(free_memory // 2, min(free_memory, have // 2))",
         "have + free_memory // 2",
         ("tests/kernel/append/test_batch_capacity.py::test_few_moves_are_small_when_memory_runs_short",),
+    ),
+    Mutant(
+        "kernel: batches of several leader epochs count as batches of the first",
+        "pyklient/kernel/decode/batch_runs.py",
+        "if not last or epoch == _leader_epoch_at(records, last):",
+        "if not last or epoch <= _leader_epoch_at(records, last):",
+        ("tests/consumer/test_read_epochs.py::test_batches_are_divided_where_the_leader_epoch_grows",),
     ),
 )

@@ -16,6 +16,7 @@ cdef struct Cells:
 cdef struct Rows:
     # All columns. Those with one cell a record have room for a whole batch before the loop begins.
     Py_ssize_t count
+    Py_ssize_t capacity
     int64_t* offsets
     int64_t* timestamps
     int32_t* kinds
@@ -259,6 +260,7 @@ cdef class ColumnBuilder:
         cdef Py_ssize_t count = self.rows.count + more
         if not self.rows.count and batches > 1:
             count = <Py_ssize_t>(count * batches)
+        self.rows.capacity = max(self.rows.capacity, count)
         self.rows.offsets = <int64_t*>self.offsets.reserve(sizeof(int64_t) * count)
         self.rows.timestamps = <int64_t*>self.timestamps.reserve(sizeof(int64_t) * count)
         self.rows.kinds = <int32_t*>self.kinds.reserve(sizeof(int32_t) * count)
@@ -326,6 +328,86 @@ cdef class ColumnBuilder:
             for index in range(first, self.rows.count):
                 self.rows.timestamps[index] = stamp
 
+    def add_batches(
+        self,
+        data,
+        Py_ssize_t position,
+        int64_t start_offset,
+        Py_ssize_t most_records,
+        int64_t most_bytes,
+        int64_t most_in_columns,
+        bint check_crcs,
+        bint transactions,
+    ):
+        """Append the records of the plain batches from byte *position* of *data* on, up to the batch with which there
+        are *most_records*, or *most_bytes* bytes are added, or up to the first batch that is not plain.
+
+        A batch that would make the added bytes more than *most_in_columns* is left out, unless it is the first.
+        Return the position after these batches, the offset to continue at, and the bytes of their records. If
+        *transactions* is False, transactional batches are not plain.
+        """
+        cdef _Section section = _Section.__new__(_Section, data, 0, 0, 0, 0)
+        cdef const uint8_t* start = <const uint8_t*>section.view.buf
+        cdef Reading reading
+        cdef Header header
+        cdef bint goes_on = True
+        if not 0 <= position <= section.view.len:
+            return position, start_offset, 0
+        reading.at = start + position
+        reading.end = start + section.view.len
+        reading.next_offset = start_offset
+        reading.nbytes = 0
+        reading.check_crcs = check_crcs
+        reading.transactions = transactions
+        with nogil:
+            while goes_on and self.rows.count < most_records and reading.nbytes < most_bytes:
+                goes_on = self._add_batch(section, &reading, &header, most_in_columns)
+        return reading.at - start, reading.next_offset, reading.nbytes
+
+    cdef bint _add_batch(
+        self, _Section section, Reading* reading, Header* header, int64_t most_in_columns
+    ) except? False nogil:
+        """Append the records of the batch where *reading* is. Return False if the batch is not plain."""
+        cdef Kind kind = _read_header(reading, header)
+        cdef Py_ssize_t size
+        cdef Py_ssize_t first = self.rows.count
+        cdef Py_ssize_t index
+        cdef int64_t left
+        cdef Rows before
+        cdef Fault fault
+        if kind == OTHER:
+            return False
+        if kind == EMPTY:
+            _pass_batch(reading, header)
+            return True
+        size = header.end - header.records
+        if size > _MOST_IN_A_COLUMN - self.added or (first and reading.nbytes + size > most_in_columns):
+            return False
+        left = header.count
+        if header.count > self.rows.capacity - first:
+            with gil:
+                # twice as many, because this is done for each batch that does not fit
+                self._reserve(max(header.count, first), <double>self.size / (size + _BATCH_HEADER))
+        before = self.rows
+        section.begin(header)
+        fault = _fill(&self.rows, section, &left, reading.next_offset)
+        while fault == NO_ROOM:
+            with gil:
+                self._reserve_for(section)
+            fault = _fill(&self.rows, section, &left, reading.next_offset)
+        if fault != NO_FAULT or not section.is_right():
+            self._go_back(&before)
+            return False
+        for index in range(first, self.rows.count):
+            self.rows.kinds[index] = header.attributes & _STAMPED != 0
+        if header.attributes & _STAMPED:
+            for index in range(first, self.rows.count):
+                self.rows.timestamps[index] = header.max_timestamp
+        self.added += size
+        reading.nbytes += size
+        _pass_batch(reading, header)
+        return True
+
     cdef int _check_size(self, Py_ssize_t size) except -1:
         if size > _MOST_IN_A_COLUMN - self.added:
             raise too_large(self.added + size)
@@ -342,7 +424,7 @@ cdef class ColumnBuilder:
             self._reserve_headers(max(whole >> 1, self.rows.headers), whole, whole)
         return 0
 
-    cdef void _go_back(self, Rows* before) noexcept:
+    cdef void _go_back(self, Rows* before) noexcept nogil:
         self.rows.count = before.count
         self.rows.headers = before.headers
         self.rows.keys.used, self.rows.keys.nulls = before.keys.used, before.keys.nulls

@@ -1,7 +1,19 @@
-# Making the messages of a large batch one at a time. Part of _kernel.pyx.
+# Making the messages of many batches one at a time. Part of _kernel.pyx.
 #
 # Messages that are made all at once are gone from the processor's cache before they are read, and the memory of
-# 30,000 of them is mapped anew for each batch. Made one at a time, each takes the memory of one read before.
+# 30,000 of them is mapped anew for each chunk. Made one at a time, each takes the memory of one read before.
+
+cdef struct Part:
+    # Records that follow one another: those of one batch, or, if it has many batches, all of these with their headers.
+    const uint8_t* at
+    const uint8_t* end
+    int64_t base_offset
+    int64_t base_timestamp
+    int64_t stamp
+    int64_t count
+    bint stamped
+    bint many
+
 
 cdef Fault _pass_records(
     _Section section, int64_t count, int64_t start_offset, Cursor* first, int64_t* below
@@ -53,15 +65,19 @@ cdef Fault _pass_records(
 
 @cython.final
 cdef class MessageIterator:
-    """An iterator over the messages of one batch, which knows how far it was read.
+    """An iterator over the messages of one or more batches, which knows how far it was read.
 
-    The bytes are checked when the iterator is made, and kept until the last message has been handed out: they must
-    not change meanwhile. Any thread may ask for the offsets or stop the iterator. ``count`` is the number of messages
-    in the beginning.
+    All batches are added before the first message is read. Their bytes are checked then, and kept until the last
+    message has been handed out: they must not change meanwhile. Any thread may ask for the offsets or stop the
+    iterator. ``count`` is the number of messages in the beginning.
     """
 
-    cdef _Section section
-    # Not a Cursor, which is copied as a whole: the processor would wait for the half that has just been written.
+    cdef list buffers
+    cdef _Memory parts
+    cdef Py_ssize_t part_count
+    cdef Py_ssize_t next_part
+    # The batch that is read. No Cursor, which is copied as a whole: the processor would wait for the half that has
+    # just been written.
     cdef const uint8_t* at
     cdef int64_t base_offset
     cdef const uint8_t* end
@@ -70,12 +86,179 @@ cdef class MessageIterator:
     cdef int32_t partition
     cdef bint stamped
     cdef int64_t stamp
+    cdef int64_t left_in_batch
+    cdef const uint8_t* end_of_part
     cdef readonly Py_ssize_t count
     cdef Py_ssize_t more
     cdef int64_t last
 
-    def __init__(self):
-        raise TypeError("made by iterate_messages only")
+    def __cinit__(self, topic, int32_t partition):
+        self.buffers = []
+        self.parts = _Memory.__new__(_Memory)
+        self.topic = topic
+        self.partition = partition
+        self.last = -1
+
+    def add(
+        self,
+        data,
+        int64_t count,
+        int64_t base_offset,
+        int64_t last_delta,
+        int64_t base_timestamp,
+        append_time,
+        int64_t start_offset,
+    ):
+        """Add the messages of a batch of format 2 whose offset is *start_offset* or larger. *data* has all records of
+        the batch, decompressed.
+
+        *append_time* is the timestamp of all messages if the broker has set it, otherwise None. Raises the errors of
+        ``parse_records``, and then adds nothing.
+        """
+        cdef _Section section = _Section.__new__(_Section, data, count, base_offset, last_delta, base_timestamp)
+        cdef Cursor first
+        cdef int64_t below = 0
+        cdef Part* part
+        cdef Fault fault = _pass_records(section, count, start_offset, &first, &below)
+        if fault == WRONG_LENGTH:
+            section._raise_length()
+        if fault != NO_FAULT:
+            _raise(fault)
+        section.finish(count)
+        if below == count:
+            return
+        part = self._new_part()
+        part.at = first.at
+        part.end = first.end
+        part.base_offset = base_offset
+        part.base_timestamp = base_timestamp
+        part.stamped = append_time is not None
+        part.stamp = append_time if part.stamped else 0
+        part.count = count - below
+        self.buffers.append(section)
+        self._grow(part.count)
+
+    def add_batches(
+        self,
+        data,
+        Py_ssize_t position,
+        int64_t start_offset,
+        Py_ssize_t most_messages,
+        int64_t most_bytes,
+        bint check_crcs,
+        bint transactions,
+    ):
+        """Add the messages of the plain batches from byte *position* of *data* on, up to the batch with which there
+        are *most_messages*, or *most_bytes* bytes are added, or up to the first batch that is not plain.
+
+        Return the position after these batches, the offset to continue at, and the bytes of their records. If
+        *transactions* is False, transactional batches are not plain.
+        """
+        cdef _Section section = _Section.__new__(_Section, data, 0, 0, 0, 0)
+        cdef const uint8_t* start = <const uint8_t*>section.view.buf
+        cdef Reading reading
+        cdef bint follows = False
+        if not 0 <= position <= section.view.len:
+            return position, start_offset, 0
+        reading.at = start + position
+        reading.end = start + section.view.len
+        reading.next_offset = start_offset
+        reading.nbytes = 0
+        reading.check_crcs = check_crcs
+        reading.transactions = transactions
+        while self.count < most_messages and reading.nbytes < most_bytes:
+            if not self._add_batch(section, &reading, &follows):
+                break
+        if reading.at > start + position:
+            self.buffers.append(section)
+        return reading.at - start, reading.next_offset, reading.nbytes
+
+    cdef bint _add_batch(self, _Section section, Reading* reading, bint* follows) except? False:
+        """Add the messages of the batch where *reading* is. Return False if the batch is not plain.
+
+        *follows* is True if the last part ends where the batch begins, and has whole batches.
+        """
+        cdef Header header
+        cdef Cursor first
+        cdef int64_t below = 0
+        cdef Part* part
+        cdef Kind kind = _read_header(reading, &header)
+        if kind == OTHER:
+            return False
+        if kind == EMPTY:
+            _pass_batch(reading, &header)
+            follows[0] = False
+            return True
+        section.begin(&header)
+        if _pass_records(section, header.count, reading.next_offset, &first, &below) != NO_FAULT:
+            return False
+        if not section.is_right():
+            return False
+        if below:
+            follows[0] = False
+        if below < header.count:
+            if follows[0]:
+                part = <Part*>self.parts.block.at + self.part_count - 1
+            else:
+                part = self._new_part()
+                part.at = first.at if below else reading.at
+                part.many = not below
+                part.base_offset = header.base_offset
+                part.base_timestamp = header.base_timestamp
+                part.stamped = header.attributes & _STAMPED != 0
+                part.stamp = header.max_timestamp
+                part.count = header.count - below
+                follows[0] = part.many
+            part.end = header.end
+            self._grow(header.count - below)
+        reading.nbytes += header.end - header.records
+        _pass_batch(reading, &header)
+        return True
+
+    cdef Part* _new_part(self) except NULL:
+        cdef Part* parts = <Part*>self.parts.reserve(sizeof(Part) * (self.part_count + 1))
+        memset(&parts[self.part_count], 0, sizeof(Part))
+        self.part_count += 1
+        return &parts[self.part_count - 1]
+
+    cdef inline void _grow(self, int64_t count) noexcept:
+        self.count += count
+        self.more += count
+
+    cdef void _go_on(self) noexcept:
+        """Go to the next batch, because messages are left, and none of them in this batch.
+
+        If the bytes have changed since they were checked, the batch may be none, and reading it fails.
+        """
+        cdef Part* part
+        if self.end_of_part - self.end < _HEADER_SIZE:
+            if self.next_part == self.part_count:
+                self.left_in_batch = self.more
+                return
+            part = <Part*>self.parts.block.at + self.next_part
+            self.next_part += 1
+            self.end_of_part = part.end
+            if not part.many:
+                self.at = part.at
+                self.end = part.end
+                self.base_offset = part.base_offset
+                self.base_timestamp = part.base_timestamp
+                self.stamped = part.stamped
+                self.stamp = part.stamp
+                self.left_in_batch = part.count
+                return
+            self.end = part.at
+        cdef const uint8_t* header = self.end
+        cdef int64_t size = <int32_t>_big_32(header + 8) + _OVERHEAD
+        if size < _HEADER_SIZE or size > self.end_of_part - header:
+            size = self.end_of_part - header
+        self.at = header + _HEADER_SIZE
+        self.end = header + size
+        self.base_offset = _big_64(header)
+        self.base_timestamp = _big_64(header + 27)
+        self.stamped = header[22] & _STAMPED != 0
+        self.stamp = _big_64(header + 35)
+        self.left_in_batch = max(1, <int32_t>_big_32(header + 57))
 
     def __length_hint__(self):
         return self.more
@@ -84,19 +267,23 @@ cdef class MessageIterator:
         return self
 
     cdef inline Cursor cursor(self) noexcept:
+        """Return the bytes of the next message. There must be one."""
         cdef Cursor cursor
+        if not self.left_in_batch:
+            self._go_on()
         cursor.at = self.at
         cursor.end = self.end
         return cursor
 
     def __next__(self):
-        cdef Cursor cursor = self.cursor()
+        cdef Cursor cursor
         cdef Py_ssize_t more = self.more
-        cdef _Section section
+        cdef list buffers
         cdef Parsed record
         cdef Message message
         if not more:
             raise StopIteration
+        cursor = self.cursor()
         cdef Fault fault = _next(&cursor, &record, self.base_timestamp)
         if fault != NO_FAULT:
             _raise(fault)
@@ -113,92 +300,61 @@ cdef class MessageIterator:
             message.headers = ()
         else:
             # this may collect garbage, and so let others run
-            section = self.section
+            buffers = self.buffers
             message.headers = _headers(&cursor)
             if self.more != more:
                 # Stopped meanwhile. This one is not counted, and so it is not handed out.
                 raise StopIteration
         self.at = cursor.at
         self.last = message.offset
+        self.left_in_batch -= 1
         self.more = more - 1
         if more == 1:
-            self.section = None
+            self.buffers = None
         return message
 
     def stop(self):
         """Hand out no more messages from now on. Return how many were left, the offset of the first of them (-1 if
         none was left), and the offset of the last message that was handed out (-1 if none was)."""
-        cdef Cursor cursor = self.cursor()
         cdef Py_ssize_t left = self.more
-        cdef int64_t last = self.last
-        cdef int64_t offset = -1
-        cdef Parsed record
+        cdef int64_t offset = self._next_offset()
         self.more = 0
-        if left and _next(&cursor, &record, self.base_timestamp) == NO_FAULT:
-            offset = <int64_t>(<uint64_t>self.base_offset + <uint64_t>record.delta)
-        return left, offset, last
+        return left, offset, self.last
 
     def remaining_messages(self):
         """Return the messages that have not been handed out, without handing them out."""
-        cdef MessageIterator run = MessageIterator.__new__(MessageIterator)
-        run.section = self.section
+        cdef MessageIterator run = MessageIterator.__new__(MessageIterator, self.topic, self.partition)
+        run.buffers = self.buffers
+        run.parts = self.parts
+        run.part_count = self.part_count
+        run.next_part = self.next_part
         run.at = self.at
         run.end = self.end
         run.base_offset = self.base_offset
         run.base_timestamp = self.base_timestamp
-        run.topic = self.topic
-        run.partition = self.partition
         run.stamped = self.stamped
         run.stamp = self.stamp
+        run.left_in_batch = self.left_in_batch
+        run.end_of_part = self.end_of_part
         run.more = self.more
         return list(run)
+
+    cdef int64_t _next_offset(self) noexcept:
+        cdef Cursor cursor
+        cdef Parsed record
+        if not self.more:
+            return -1
+        cursor = self.cursor()
+        if _next(&cursor, &record, self.base_timestamp) != NO_FAULT:
+            return -1
+        return <int64_t>(<uint64_t>self.base_offset + <uint64_t>record.delta)
 
     @property
     def next_offset(self):
         """The offset of the next message to hand out; -1 if there is none."""
-        cdef Cursor cursor = self.cursor()
-        cdef Parsed record
-        if not self.more or _next(&cursor, &record, self.base_timestamp) != NO_FAULT:
-            return -1
-        return <int64_t>(<uint64_t>self.base_offset + <uint64_t>record.delta)
+        return self._next_offset()
 
     @property
     def last_offset(self):
         """The offset of the last message that was handed out; -1 if none was."""
         return self.last
-
-
-def iterate_messages(
-    data,
-    int64_t count,
-    int64_t base_offset,
-    int64_t last_delta,
-    int64_t base_timestamp,
-    append_time,
-    topic,
-    int32_t partition,
-    int64_t start_offset,
-):
-    """Return an iterator over the messages that :func:`parse_messages` returns. Raises the same errors."""
-    cdef _Section section = _Section.__new__(_Section, data, count, base_offset, last_delta, base_timestamp)
-    cdef MessageIterator run = MessageIterator.__new__(MessageIterator)
-    cdef Cursor first
-    cdef int64_t below = 0
-    cdef Fault fault = _pass_records(section, count, start_offset, &first, &below)
-    if fault == WRONG_LENGTH:
-        section._raise_length()
-    if fault != NO_FAULT:
-        _raise(fault)
-    section.finish(count)
-    run.section = section
-    run.at = first.at
-    run.end = first.end
-    run.base_offset = base_offset
-    run.base_timestamp = base_timestamp
-    run.topic = topic
-    run.partition = partition
-    run.stamped = append_time is not None
-    run.stamp = append_time if run.stamped else 0
-    run.count = run.more = count - below
-    run.last = -1
-    return run

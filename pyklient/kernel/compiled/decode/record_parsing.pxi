@@ -160,6 +160,28 @@ cdef class _Section:
         if self.held:
             PyBuffer_Release(&self.view)
 
+    cdef inline void begin(self, const Header* header) noexcept nogil:
+        """Begin with the records of a batch that lies in the buffer."""
+        self.cursor.at = header.records
+        self.cursor.end = header.end
+        self.base_offset = header.base_offset
+        self.last_delta = header.last_offset - header.base_offset
+        self.base_timestamp = header.base_timestamp
+        self.previous = -1
+        self.rising = True
+        self.in_time = True
+
+    cdef inline bint is_right(self) noexcept nogil:
+        """Return True if ``finish`` would raise no error. At least one record was read."""
+        cdef int64_t last
+        return (
+            self.cursor.at == self.cursor.end
+            and self.rising
+            and self.previous <= self.last_delta
+            and not pyklient_add_overflows(self.base_offset, self.previous, &last)
+            and self.in_time
+        )
+
     cdef inline tuple next(self):
         """Read the next record. Return its headers, or None if it has none."""
         cdef Fault fault = _next(&self.cursor, &self.record, self.base_timestamp)
@@ -225,53 +247,3 @@ def parse_records(data, int64_t count, int64_t base_offset, int64_t last_delta, 
         values.append(_object(section.record.value, section.record.value_size))
     section.finish(count)
     return Columns(offsets, timestamps, keys, values, headers)
-
-
-def parse_messages(
-    data,
-    int64_t count,
-    int64_t base_offset,
-    int64_t last_delta,
-    int64_t base_timestamp,
-    append_time,
-    topic,
-    int32_t partition,
-    int64_t start_offset,
-):
-    """Return messages of a batch of format 2: those whose offset is *start_offset* or larger. *data* has all
-    records of the batch, decompressed.
-
-    *append_time* is the timestamp of all messages if the broker has set it, otherwise None. Raises the errors
-    of :func:`parse_records`.
-    """
-    cdef _Section section = _Section.__new__(_Section, data, count, base_offset, last_delta, base_timestamp)
-    cdef bint stamped = append_time is not None
-    cdef int64_t stamp = append_time if stamped else 0
-    cdef list messages = None
-    cdef tuple headers
-    cdef tuple no_headers = ()
-    cdef int64_t index
-    cdef int64_t first = 0
-    cdef int64_t offset
-    cdef Message message
-    for index in range(count):
-        headers = section.next()
-        offset = <int64_t>(<uint64_t>base_offset + <uint64_t>section.record.delta)
-        if messages is None:
-            if offset < start_offset:
-                continue
-            first = index
-            messages = PyList_New(count - index)
-        message = Message.__new__(Message)
-        message.topic = topic
-        message.partition = partition
-        message.offset = offset
-        message.timestamp_ms = stamp if stamped else section.record.timestamp
-        message.timestamp_type = stamped
-        message.key = _object(section.record.key, section.record.key_size)
-        message.value = _object(section.record.value, section.record.value_size)
-        message.headers = no_headers if headers is None else headers
-        Py_INCREF(message)
-        PyList_SET_ITEM(messages, index - first, message)
-    section.finish(count)
-    return [] if messages is None else messages

@@ -1,13 +1,18 @@
-"""Divides the records of a fetch response into runs of whole batches that have the same leader epoch."""
+"""Divides the records of a fetch response into runs of whole batches that have the same leader epoch.
 
-from typing import NamedTuple
+``batch_headers.pxi`` must behave exactly as this module.
+"""
 
-from pyklient.consumer.read_epochs import leader_epoch_at
+from typing import Final, NamedTuple
+
 from pyklient.errors import CorruptRecordError
-from pyklient.protocol.records import RecordBatch
-from pyklient.protocol.records.batch_header import batch_end
+from pyklient.protocol.records.batch_header import RecordBatch
+from pyklient.protocol.records.layout import LEADER_EPOCH_AT, MAGIC_AT, batch_end
 
 __all__ = ["BatchRun", "whole_batches"]
+
+_NO_EPOCH: Final = -1
+"""The leader epoch of entries of formats 0 and 1, which have none."""
 
 
 class BatchRun(NamedTuple):
@@ -21,7 +26,7 @@ class BatchRun(NamedTuple):
 
 
 def whole_batches(records: memoryview) -> list[BatchRun]:
-    """Return the whole batches in *records*. The list is empty if there is none.
+    """Return the whole batches in *records*, in runs of one leader epoch. The list is empty if there is none.
 
     If *records* contain bytes that are not a batch, only the batches before these bytes are returned. Raises
     CorruptRecordError if *records* begin with such bytes.
@@ -35,8 +40,8 @@ def whole_batches(records: memoryview) -> list[BatchRun]:
             raise
     if not position:
         return []
-    epoch = leader_epoch_at(records, 0)
-    if not last or epoch == leader_epoch_at(records, last):
+    epoch = _leader_epoch_at(records, 0)
+    if not last or epoch == _leader_epoch_at(records, last):
         # Leader epochs never fall from one batch to the next, so those in between are the same.
         return [BatchRun(0, position, RecordBatch(records[last:position]).next_offset, epoch)]
     return _by_leader_epoch(records[:position])
@@ -47,10 +52,18 @@ def _by_leader_epoch(records: memoryview) -> list[BatchRun]:
     runs: list[BatchRun] = []
     position = 0
     while end := batch_end(records, position):
-        epoch, after = leader_epoch_at(records, position), RecordBatch(records[position:end]).next_offset
+        epoch, after = _leader_epoch_at(records, position), RecordBatch(records[position:end]).next_offset
         start = position
         if runs and runs[-1].leader_epoch == epoch:
             start = runs.pop().start
         runs.append(BatchRun(start, end, after, epoch))
         position = end
     return runs
+
+
+def _leader_epoch_at(records: memoryview, position: int) -> int:
+    """Return the leader epoch of the batch at byte *position*."""
+    if records[position + MAGIC_AT] < 2:
+        return _NO_EPOCH
+    at = position + LEADER_EPOCH_AT
+    return int.from_bytes(records[at : at + 4], "big", signed=True)

@@ -1,0 +1,268 @@
+# The headers of batches, and their checksums. Part of _kernel.pyx.
+#
+# A plain batch is a batch of format 2 that needs nothing but its bytes: it is whole, not compressed, and its header
+# and checksum are right. All other batches, the damaged ones among them, are left to BatchReader, which raises the
+# errors.
+
+cdef extern from *:
+    """
+    #include <string.h>
+    #if defined(__x86_64__)
+    #define pyklient_has_crc() __builtin_cpu_supports("sse4.2")
+    #define PYKLIENT_CRC_CODE __attribute__((target("sse4.2")))
+    #define pyklient_crc_64 __builtin_ia32_crc32di
+    #define pyklient_crc_8 __builtin_ia32_crc32qi
+    #elif defined(__ARM_FEATURE_CRC32)
+    #include <arm_acle.h>
+    #define pyklient_has_crc() 1
+    #define PYKLIENT_CRC_CODE
+    #define pyklient_crc_64 __crc32cd
+    #define pyklient_crc_8 __crc32cb
+    #else
+    #define pyklient_has_crc() 0
+    #define PYKLIENT_CRC_CODE
+    #define pyklient_crc_64(crc, word) (crc)
+    #define pyklient_crc_8(crc, byte) (crc)
+    #endif
+
+    PYKLIENT_CRC_CODE static uint32_t pyklient_crc32c(uint32_t before, const uint8_t* at, Py_ssize_t size) {
+        uint64_t crc = (uint32_t)~before, word;
+        for (; size >= 8; at += 8, size -= 8) {
+            memcpy(&word, at, 8);
+            crc = pyklient_crc_64(crc, word);
+        }
+        for (; size; at++, size--)
+            crc = pyklient_crc_8((uint32_t)crc, *at);
+        return ~(uint32_t)crc;
+    }
+    """
+    bint pyklient_has_crc() noexcept nogil
+    uint32_t pyklient_crc32c(uint32_t before, const uint8_t* at, Py_ssize_t size) noexcept nogil
+
+
+DEF _HEADER_SIZE = 61
+DEF _OVERHEAD = 12
+DEF _ATTRIBUTES_AT = 21
+DEF _CRC_AT = 17
+DEF _CODEC_BITS = 0x07
+DEF _STAMPED = 0x08
+DEF _TRANSACTIONAL = 0x10
+DEF _CONTROL = 0x20
+
+
+cdef struct Header:
+    # The header of a batch of format 2, and where its records end.
+    const uint8_t* records
+    const uint8_t* end
+    int64_t base_offset
+    int64_t last_offset
+    int64_t base_timestamp
+    int64_t max_timestamp
+    int64_t count
+    int attributes
+    uint32_t crc
+
+
+cdef struct Reading:
+    # How far plain batches were read, and what is asked of them.
+    const uint8_t* at
+    const uint8_t* end
+    int64_t next_offset
+    int64_t nbytes
+    bint check_crcs
+    # whether transactional batches and control batches need no check: nothing is left out as aborted
+    bint transactions
+
+
+cdef enum Kind:
+    PLAIN
+    # nothing to read in it
+    EMPTY
+    OTHER
+
+
+cdef inline uint32_t _big_32(const uint8_t* at) noexcept nogil:
+    return <uint32_t>at[0] << 24 | <uint32_t>at[1] << 16 | <uint32_t>at[2] << 8 | at[3]
+
+
+cdef inline int64_t _big_64(const uint8_t* at) noexcept nogil:
+    return <int64_t>(<uint64_t>_big_32(at) << 32 | _big_32(at + 4))
+
+
+cdef inline Kind _read_header(const Reading* reading, Header* header) noexcept nogil:
+    """Read the header of the batch that begins where *reading* is, and check it and the batch's checksum."""
+    cdef const uint8_t* at = reading.at
+    cdef int64_t size
+    cdef int64_t last_delta
+    if reading.end - at < _HEADER_SIZE or at[16] != 2:
+        return OTHER
+    size = <int32_t>_big_32(at + 8) + _OVERHEAD
+    if size < _HEADER_SIZE or size > reading.end - at:
+        return OTHER
+    header.records = at + _HEADER_SIZE
+    header.end = at + size
+    header.crc = _big_32(at + _CRC_AT)
+    header.attributes = <int>at[21] << 8 | at[22]
+    last_delta = <int32_t>_big_32(at + 23)
+    header.base_offset = _big_64(at)
+    header.base_timestamp = _big_64(at + 27)
+    header.max_timestamp = _big_64(at + 35)
+    header.count = <int32_t>_big_32(at + 57)
+    if header.base_offset < 0 or last_delta < 0 or header.count < 0:
+        return OTHER
+    if pyklient_add_overflows(header.base_offset, last_delta + 1, &header.last_offset):
+        return OTHER
+    header.last_offset -= 1
+    if header.last_offset < reading.next_offset:
+        return EMPTY
+    if reading.check_crcs:
+        if not pyklient_has_crc() or pyklient_crc32c(0, at + _ATTRIBUTES_AT, size - _ATTRIBUTES_AT) != header.crc:
+            return OTHER
+    if header.attributes & (_TRANSACTIONAL | _CONTROL) and not reading.transactions:
+        return OTHER
+    if header.attributes & _CONTROL or not header.count:
+        return EMPTY
+    if header.attributes & _CODEC_BITS or header.count > (header.end - header.records) // 7:
+        return OTHER
+    return PLAIN
+
+
+cdef inline void _pass_batch(Reading* reading, const Header* header) noexcept nogil:
+    """Continue after the batch of *header*."""
+    reading.at = header.end
+    if header.last_offset >= reading.next_offset:
+        reading.next_offset = header.last_offset + 1
+
+
+cdef Py_ssize_t _batch_end(const uint8_t* start, Py_ssize_t size, Py_ssize_t position) except -1:
+    """Return the position after the batch or entry at *position*; 0 if it is not whole. Raises the error of
+    ``batch_end``."""
+    cdef const uint8_t* at = start + position
+    cdef int64_t length
+    cdef int8_t magic
+    if size - position < 17:
+        return 0
+    length = <int32_t>_big_32(at + 8)
+    magic = <int8_t>at[16]
+    if position + _OVERHEAD + length > size:
+        return 0
+    if not 0 <= magic <= 2 or length + _OVERHEAD < (26 if magic == 0 else 34 if magic == 1 else _HEADER_SIZE):
+        raise not_a_batch(magic, length)
+    return position + _OVERHEAD + length
+
+
+cdef inline int32_t _leader_epoch(const uint8_t* at) noexcept nogil:
+    return -1 if at[16] < 2 else <int32_t>_big_32(at + 12)
+
+
+cdef object _offset_after(const uint8_t* at):
+    """Return the offset after the batch or entry at *at*."""
+    return _big_64(at) + <object>(0 if at[16] < 2 else <int32_t>_big_32(at + 23)) + 1
+
+
+def whole_batches(records not None):
+    """Return the whole batches in *records*, in runs of one leader epoch. The list is empty if there is none.
+
+    If *records* contain bytes that are not a batch, only the batches before these bytes are returned. Raises
+    CorruptRecordError if *records* begin with such bytes.
+    """
+    cdef const uint8_t[::1] view = records
+    cdef Py_ssize_t size = view.shape[0]
+    if not size:
+        return []
+    cdef const uint8_t* start = &view[0]
+    cdef Py_ssize_t last = 0
+    cdef Py_ssize_t position = 0
+    cdef Py_ssize_t end
+    try:
+        while True:
+            end = _batch_end(start, size, position)
+            if not end:
+                break
+            last, position = position, end
+    except CorruptRecordError:
+        if not position:
+            raise
+    if not position:
+        return []
+    cdef int32_t epoch = _leader_epoch(start)
+    if epoch == _leader_epoch(start + last):
+        # Leader epochs never fall from one batch to the next, so those in between are the same.
+        return [BatchRun(0, position, _offset_after(start + last), epoch)]
+    cdef list runs = []
+    cdef Py_ssize_t begin = 0
+    cdef Py_ssize_t at = 0
+    size = position
+    while at < size:
+        end = _batch_end(start, size, at)
+        if end == size or _leader_epoch(start + end) != _leader_epoch(start + at):
+            runs.append(BatchRun(begin, end, _offset_after(start + at), _leader_epoch(start + at)))
+            begin = end
+        at = end
+    return runs
+
+
+cdef Py_ssize_t _LONG_CRC = 256 << 10
+
+
+def crc32c(data not None, uint32_t crc=0):
+    """Return the CRC-32C of *data*. If *data* is the continuation of other bytes, *crc* is the checksum of these."""
+    cdef Py_buffer view
+    if not pyklient_has_crc():
+        return checksum.crc32c(data, crc)
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    try:
+        if view.len < _LONG_CRC:
+            return pyklient_crc32c(crc, <const uint8_t*>view.buf, view.len)
+        with nogil:
+            crc = pyklient_crc32c(crc, <const uint8_t*>view.buf, view.len)
+        return crc
+    finally:
+        PyBuffer_Release(&view)
+
+
+cdef inline void _put_big(uint8_t* at, int size, uint64_t number) noexcept nogil:
+    """Write *number* in *size* bytes, the highest byte first."""
+    while size:
+        size -= 1
+        at[size] = <uint8_t>number
+        number >>= 8
+
+
+def batch_header(
+    payload not None,
+    *,
+    int32_t count,
+    int64_t base_timestamp,
+    int64_t max_timestamp,
+    int16_t compression=0,
+    int64_t base_offset=0,
+    last_offset_delta=None,
+    int timestamp_type=0,
+    int64_t producer_id=-1,
+    int16_t producer_epoch=-1,
+    int32_t base_sequence=-1,
+    bint transactional=False,
+    bint control=False,
+    int32_t partition_leader_epoch=-1,
+):
+    """Return the header of a batch of format 2, as the function of the same name in ``batch_header`` does."""
+    cdef uint8_t header[_HEADER_SIZE]
+    cdef int32_t last_delta = count - 1 if last_offset_delta is None else last_offset_delta
+    cdef int attributes = compression | _STAMPED * (timestamp_type == 1)
+    attributes |= _TRANSACTIONAL * transactional | _CONTROL * control
+    _put_big(header, 8, base_offset)
+    _put_big(header + 8, 4, _HEADER_SIZE - _OVERHEAD + len(payload))
+    _put_big(header + 12, 4, partition_leader_epoch)
+    header[16] = 2
+    _put_big(header + _ATTRIBUTES_AT, 2, attributes)
+    _put_big(header + 23, 4, last_delta)
+    _put_big(header + 27, 8, base_timestamp)
+    _put_big(header + 35, 8, max_timestamp)
+    _put_big(header + 43, 8, producer_id)
+    _put_big(header + 51, 2, producer_epoch)
+    _put_big(header + 53, 4, base_sequence)
+    _put_big(header + 57, 4, count)
+    covered = PyBytes_FromStringAndSize(<const char*>header + _ATTRIBUTES_AT, _HEADER_SIZE - _ATTRIBUTES_AT)
+    _put_big(header + _CRC_AT, 4, crc32c(payload, crc32c(covered)))
+    return PyBytes_FromStringAndSize(<const char*>header, _HEADER_SIZE)
