@@ -45,10 +45,10 @@ def _wait_for_memory(accumulator: RecordAccumulator, topic: str, needed: int, de
     """Wait until *needed* bytes of memory are free, or no batch is unfinished. Raises BufferFullError at
     *deadline*."""
     while accumulator.appender.used_memory + needed > accumulator.limits.buffer_memory:
-        unfinished = accumulator.seal_open_batches()
-        now = accumulator.clocks.monotonic()
-        accumulator.thread.notify(now)
-        if not unfinished:
+        accumulator.send_open_batches()
+        oldest = accumulator.oldest_unfinished()
+        if oldest is None:
             return
-        if now >= deadline or not accumulator.tracker.wait(unfinished[0], deadline - now):
+        now = accumulator.clocks.monotonic()
+        if now >= deadline or not accumulator.tracker.wait(oldest, deadline - now):
             raise accumulator.limits.buffer_full(topic, "no memory was released in time")

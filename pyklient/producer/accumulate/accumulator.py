@@ -24,6 +24,7 @@ from pyklient.producer.accumulate.limits import Limits
 from pyklient.producer.accumulate.partition_choice import PartitionChoice
 from pyklient.producer.accumulate.partitioner import Partitioner, StickyPartitioner
 from pyklient.producer.accumulate.record_checks import CheckedRecord, RecordChecker
+from pyklient.producer.accumulate.unfinished_batches import UnfinishedBatches
 from pyklient.producer.delivery_tracker import DeliveryTracker, check_callback, run_callbacks
 from pyklient.producer.locks import Wakeup
 from pyklient.producer.threads.sender_thread import SenderThread
@@ -80,8 +81,7 @@ class RecordAccumulator:
         self._started = False
         self._waiting: deque[Wakeup] = deque()
         """The threads that wait for memory. The thread that has waited longest is the first."""
-        self._unfinished: dict[str, dict[int, dict[Batch, None]]] = {}
-        """Batches that wait for results, by topic and partition, the oldest of a partition first."""
+        self._unfinished = UnfinishedBatches()
         self._extra_memory = 0
         """The memory of the batch whose callbacks run now. A ``send`` in these callbacks may use it."""
         self._closed_by: KafkaError | None = None
@@ -128,14 +128,24 @@ class RecordAccumulator:
         return batches
 
     def unfinished(self) -> list[Batch]:
-        """Return the batches of all topics whose records do not all have a result yet."""
+        """Return the batches of all topics whose records do not all have a result yet, the oldest first."""
         with self.tracker.lock:
-            return [
-                batch
-                for partitions in self._unfinished.values()
-                for batches in partitions.values()
-                for batch in batches
-            ]
+            return self._unfinished.all()
+
+    def oldest_unfinished(self) -> Batch | None:
+        """Return the oldest batch whose records do not all have a result yet, or None if there is none."""
+        with self.tracker.lock:
+            return self._unfinished.oldest()
+
+    def has_unfinished(self) -> bool:
+        """Return True if the records of some batch do not all have a result yet."""
+        return len(self._unfinished) > 0
+
+    def send_open_batches(self) -> None:
+        """Seal all batches under construction and wake the sender, because memory is short."""
+        with self.tracker.lock:
+            self.sealer.seal_for_memory(self._unfinished.drain_open())
+            self.thread.notify(self.clocks.monotonic())
 
     def forget(self, topic: str) -> None:
         """Drop all state of *topic*. The next ``send`` to *topic* asks for the topic's metadata again."""
@@ -155,13 +165,7 @@ class RecordAccumulator:
         a failed record again without waiting.
         """
         with self.tracker.lock:
-            partitions = self._unfinished.get(batch.topic, {})
-            batches = partitions.get(batch.partition, {})
-            batches.pop(batch, None)
-            if not batches:
-                partitions.pop(batch.partition, None)
-                if not partitions:
-                    self._unfinished.pop(batch.topic, None)
+            self._unfinished.remove(batch)
         self._extra_memory = batch.charged
         run_callbacks(listeners)
         self._extra_memory = 0
@@ -173,7 +177,8 @@ class RecordAccumulator:
             if self._closed_by is None:
                 self._closed_by = error
             self.appender.shut()
-            self._wake_waiting()
+            for wakeup in list(self._waiting):
+                wakeup.set()
 
     def abandon(self, error: KafkaError) -> None:
         """Make every ``send`` raise *error* from now on, in a child process after a fork. No lock is taken,
@@ -229,7 +234,7 @@ class RecordAccumulator:
             with self.tracker.lock:
                 self._waiting.append(wakeup)
                 self.appender.memory_limit = 0
-                self._seal_lingering_batches()
+                self.send_open_batches()
             while True:
                 with self.tracker.lock:
                     self.raise_if_closed()
@@ -247,20 +252,15 @@ class RecordAccumulator:
                 self._waiting.remove(wakeup)
             with self.tracker.lock:
                 if self._waiting:
-                    self._wake_waiting()
+                    self._wake_first()
                 else:
                     self.appender.memory_limit = memory
 
-    def _wake_waiting(self) -> None:
-        """Wake all threads that wait for memory. Each of them then checks if there is enough memory. The
-        batch lock must be held."""
-        for wakeup in list(self._waiting):
-            wakeup.set()
-
-    def _seal_lingering_batches(self) -> None:
-        """Seal all open batches and wake the sender, because memory is short. The batch lock must be held."""
-        self.sealer.seal_for_memory(self.unfinished())
-        self.thread.notify(self.clocks.monotonic())
+    def _wake_first(self) -> None:
+        """Wake the thread that has waited for memory longest. It then checks if there is enough memory, and
+        wakes the next thread when it does not wait any more. The batch lock must be held."""
+        if self._waiting:
+            self._waiting[0].set()
 
     def _append(
         self,
@@ -280,7 +280,7 @@ class RecordAccumulator:
             delivery = appender.append(topic, chosen, value, key, timestamp_ms, headers, on_delivery, limit)
             if delivery is not None or not self._fits(record, limit):
                 return delivery
-        unfinished = self._unfinished.get(topic, {})
+        unfinished = self._unfinished.counts(topic)
         if number is None and (other := self.choice.next_sticky(topic, chosen, unfinished)) != chosen:
             chosen = other
             if full is not None:
@@ -305,7 +305,7 @@ class RecordAccumulator:
     def add_new_batch(self, batch: Batch) -> None:
         """Add *batch*, which is still empty, to the sender's new batches. The batch lock must be held."""
         self.new_batches.append(batch)
-        self._unfinished.setdefault(batch.topic, {}).setdefault(batch.partition, {})[batch] = None
+        self._unfinished.add(batch)
 
     def _fits(self, record: CheckedRecord, limit: int) -> bool:
         return self.appender.used_memory + record.size + Appender.OVERHEAD <= limit
@@ -314,4 +314,4 @@ class RecordAccumulator:
         self.appender.release_memory(amount)
         if self._waiting:
             with self.tracker.lock:
-                self._wake_waiting()
+                self._wake_first()

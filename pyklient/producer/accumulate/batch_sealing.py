@@ -56,11 +56,10 @@ class BatchSealer:
         if batch.size >= self._batch_size:
             self._appender.seal_batch(batch)
 
-    def seal_for_memory(self, unfinished: Iterable[Batch]) -> None:
-        """Seal the open batches among *unfinished* and make them due, because memory is short."""
-        for batch in unfinished:
-            if not batch.sealed:
-                self.seal_early(batch)
+    def seal_for_memory(self, open_batches: Iterable[Batch]) -> None:
+        """Seal *open_batches* and make them due, because memory is short."""
+        for batch in open_batches:
+            self.seal_early(batch)
 
     def seal_for_flush(self, unfinished: Iterable[Batch]) -> None:
         """Seal the open batches among *unfinished*, and make all of *unfinished* due, because ``flush`` or

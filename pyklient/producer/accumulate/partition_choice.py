@@ -2,7 +2,7 @@
 partition of records without a key."""
 
 import operator
-from collections.abc import Mapping, Sized
+from collections.abc import Mapping
 from typing import Any
 
 from pyklient.errors import ConfigurationError
@@ -62,10 +62,10 @@ class PartitionChoice:
             raise ConfigurationError(f"partition {number} of topic {topic!r} does not exist: {known}")
         return number
 
-    def next_sticky(self, topic: str, current: int, unfinished: Mapping[int, Sized]) -> int:
+    def next_sticky(self, topic: str, current: int, unfinished: Mapping[int, int]) -> int:
         """Choose a new sticky partition of *topic* in place of *current*, and return it.
 
-        *unfinished* maps partitions to their unfinished batches. The batch lock must be held.
+        *unfinished* maps partitions to the number of their unfinished batches. The batch lock must be held.
         """
         count = self._appender.partition_count(topic)
         if count == 1:

@@ -6,7 +6,7 @@ full or has been sent (KIP-480). Then StickyPartitioner chooses the next sticky 
 """
 
 import random
-from collections.abc import Callable, Mapping, Sequence, Sized
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pyklient.counted import counted
@@ -62,14 +62,12 @@ class StickyPartitioner:
     def __init__(self, random_numbers: random.Random) -> None:
         self._random = random_numbers.random
 
-    def next(
-        self, available: Sequence[int], count: int, current: int, unfinished: Mapping[int, Sized]
-    ) -> int:
+    def next(self, available: Sequence[int], count: int, current: int, unfinished: Mapping[int, int]) -> int:
         """Return a partition other than *current*, if there is another one.
 
         The partition is one of *available*, the partitions that have a leader. If *available* is empty, it is
-        one of all *count* partitions. *unfinished* maps partitions to their unfinished batches. A partition
-        without unfinished batches is not in *unfinished*.
+        one of all *count* partitions. *unfinished* maps partitions to the number of their unfinished batches.
+        A partition without unfinished batches is not in *unfinished*.
         """
         candidates = available or range(count)
         if len(candidates) == 1:
@@ -78,7 +76,7 @@ class StickyPartitioner:
         if one not in unfinished:
             return one
         other = self._draw(candidates, current)
-        return one if len(unfinished[one]) <= len(unfinished.get(other, ())) else other
+        return one if unfinished[one] <= unfinished.get(other, 0) else other
 
     def _draw(self, candidates: Sequence[int], current: int) -> int:
         """Return a random partition in *candidates* other than *current*. *candidates* has at least two

@@ -130,7 +130,7 @@ class Sender(SenderWork, Timed):
             self._timers.set(self._metadata, self._metadata.due)
         if self._identity.due != self._identity.timer:
             self._timers.set(self._identity, self._identity.due)
-        return not self._closing or (bool(self._accumulator.unfinished()) and not self._time_is_up)
+        return not self._closing or (self._accumulator.has_unfinished() and not self._time_is_up)
 
     def end(self, crash: BaseException | None) -> None:
         """Fail all remaining batches, and end the workers and connections. *crash* is the exception that

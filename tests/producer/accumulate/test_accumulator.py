@@ -314,7 +314,10 @@ def test_all_memory_comes_back() -> None:
         bench.finish(batch)
     assert bench.accumulator.appender.used_memory == 0
     assert bench.accumulator.unfinished() == []
-    assert not bench.accumulator._unfinished
+    assert not bench.accumulator.has_unfinished()
+    assert bench.accumulator.oldest_unfinished() is None
+    assert not bench.accumulator._unfinished.counts("clicks")
+    assert not bench.accumulator._unfinished.drain_open()
 
 
 def test_a_callback_may_send_its_record_again_where_memory_is_full() -> None:

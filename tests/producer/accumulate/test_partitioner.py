@@ -69,7 +69,7 @@ def test_sticky_goes_elsewhere_and_everywhere() -> None:
 
 def test_sticky_prefers_partitions_with_less_under_way() -> None:
     sticky = StickyPartitioner(random.Random(1))
-    chosen = Counter(sticky.next(range(4), 4, 3, {0: range(9)}) for _ in range(900))
+    chosen = Counter(sticky.next(range(4), 4, 3, {0: 9}) for _ in range(900))
     assert chosen[0] < chosen[1] / 2
 
 

@@ -1,0 +1,104 @@
+"""What a call costs does not grow with the number of batches that are unfinished, or of threads that wait."""
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from pyklient.errors import BufferFullError
+from pyklient.producer.accumulate.accumulator import Clocks
+from tests.producer.accumulate.test_accumulator import LIMITS, Bench
+from tests.producer.script import wait_until
+from tests.steps import steps_of
+
+PLENTY = LIMITS._replace(buffer_memory=1 << 40, batch_size=0)
+PARTITIONS = 7
+
+
+def bench_with(batches: int) -> Bench:
+    """Return an accumulator with *batches* unfinished batches of one record, of which a few are open."""
+    bench = Bench(PLENTY, clicks=PARTITIONS)
+    for number in range(batches):
+        bench.send("clicks", b"value", partition=number % PARTITIONS)
+    assert len(bench.accumulator.unfinished()) == batches
+    bench.accumulator.send_open_batches()
+    return bench
+
+
+def fill(bench: Bench) -> None:
+    """Leave no memory for another record."""
+    used = bench.accumulator.appender.used_memory
+    bench.accumulator.limits = bench.accumulator.limits._replace(buffer_memory=used, max_block=0.0)
+    bench.accumulator.appender.memory_limit = used
+
+
+def wait_for_memory(bench: Bench) -> None:
+    with pytest.raises(BufferFullError):
+        bench.send("clicks", b"value", partition=0)
+
+
+def finish_the_oldest(bench: Bench) -> None:
+    oldest = bench.accumulator.oldest_unfinished()
+    assert oldest is not None
+    bench.finish(oldest)
+
+
+def look_for_unfinished_batches(bench: Bench) -> None:
+    assert bench.accumulator.has_unfinished()
+
+
+def choose_a_sticky_partition(bench: Bench) -> None:
+    bench.send("clicks", b"value")
+    bench.send("clicks", b"value")
+
+
+@pytest.mark.parametrize(
+    "call", [wait_for_memory, finish_the_oldest, look_for_unfinished_batches, choose_a_sticky_partition]
+)
+def test_a_call_takes_as_many_steps_with_a_hundred_times_the_batches(call: Callable[[Bench], None]) -> None:
+    steps = []
+    for batches in (100, 10_000):
+        bench = bench_with(batches)
+        if call is wait_for_memory:
+            fill(bench)
+        call(bench)
+        steps.append(steps_of(lambda bench=bench: call(bench)))  # type: ignore[misc]
+    assert steps[1] <= steps[0] * 1.3 + 50
+
+
+def test_the_open_batches_are_found_once() -> None:
+    bench = Bench(PLENTY._replace(batch_size=1_000), clicks=PARTITIONS)
+    for partition in range(PARTITIONS):
+        bench.send("clicks", b"value", partition=partition)
+    bench.accumulator.send_open_batches()
+    assert len(bench.accumulator.sealer.due_batches) == PARTITIONS
+    bench.accumulator.send_open_batches()
+    assert len(bench.accumulator.sealer.due_batches) == PARTITIONS
+
+
+def test_to_release_memory_takes_as_many_steps_however_many_threads_wait() -> None:
+    bench = bench_with(3)
+    fill(bench)
+    accumulator = bench.accumulator
+    accumulator.limits = accumulator.limits._replace(max_block=30.0)
+    accumulator.clocks = Clocks(lambda: 1_000, time.monotonic)
+    threads: list[threading.Thread] = []
+    steps = []
+    for waiting in (1, 10):
+        while len(threads) < waiting:
+            thread = threading.Thread(target=bench.send, args=("clicks", b"value"), daemon=True)
+            thread.start()
+            threads.append(thread)
+            wait_until(lambda: len(accumulator._waiting) == len(threads))
+        steps.append(steps_of(lambda: accumulator._release(0)))
+    assert steps[0] == steps[1]
+
+    def finish_all() -> bool:
+        for batch in accumulator.unfinished():
+            bench.finish(batch)
+        return not accumulator._waiting
+
+    wait_until(finish_all)
+    for thread in threads:
+        thread.join(10)

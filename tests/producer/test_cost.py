@@ -1,0 +1,65 @@
+"""What a record costs does not grow with the number of records that are queued before it."""
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from pyklient import producer as package
+from tests.producer.holding import HoldingBroker
+from tests.producer.script import ONE_BY_ONE, TOPIC
+
+_FOLDER = str(package.__path__[0])
+
+
+class Steps:
+    """The number of instructions of Python code that run in ``pyklient/producer``, in all threads."""
+
+    def __init__(self) -> None:
+        self.counted: list[int] = []
+        self.on = False
+
+    def __call__(self, frame: FrameType, event: str, argument: Any) -> Any:
+        if not frame.f_code.co_filename.startswith(_FOLDER):
+            return None
+        frame.f_trace_lines = False
+        frame.f_trace_opcodes = True
+        if self.on and event == "opcode":
+            self.counted.append(1)  # atomic
+        return self
+
+
+@contextmanager
+def counting() -> Iterator[Steps]:
+    """Trace this thread and those that it starts."""
+    steps, before = Steps(), sys.gettrace()
+    threading.settrace(steps)
+    sys.settrace(steps)
+    try:
+        yield steps
+    finally:
+        sys.settrace(before)
+        threading.settrace(before)
+
+
+def steps_of_one_record(queued: int) -> float:
+    """Return the steps for each of *queued* records, which are sent one by one and wait for a broker."""
+    with HoldingBroker(partitions=3) as broker, counting() as steps:
+        producer = broker.producer(**ONE_BY_ONE, buffer_memory=1 << 30)
+        producer.send(TOPIC, b"first").result(30)
+        broker.hold()
+        steps.on = True
+        for number in range(queued):
+            producer.send(TOPIC, b"value", partition=number % 3)
+        broker.let_go()
+        producer.close(120)
+        steps.on = False
+        assert sum(map(len, broker.stored.values())) == queued + 1
+    return len(steps.counted) / queued
+
+
+def test_a_record_takes_as_many_steps_behind_many_others_as_behind_a_few() -> None:
+    few, many = steps_of_one_record(60), steps_of_one_record(1200)
+    assert many < 1.5 * few, f"{few:.0f} steps behind 60 records, {many:.0f} behind 1200"
