@@ -7,7 +7,10 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+import pytest
+
 from pyklient import producer as package
+from pyklient.producer.deliver.partition_queue import PartitionQueue
 from tests.producer.holding import HoldingBroker
 from tests.producer.script import ONE_BY_ONE, TOPIC
 
@@ -63,3 +66,26 @@ def steps_of_one_record(queued: int) -> float:
 def test_a_record_takes_as_many_steps_behind_many_others_as_behind_a_few() -> None:
     few, many = steps_of_one_record(60), steps_of_one_record(1200)
     assert many < 1.5 * few, f"{few:.0f} steps behind 60 records, {many:.0f} behind 1200"
+
+
+def test_batches_that_wait_behind_others_are_not_checked_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    checks: list[float] = []
+    next_check = PartitionQueue.next_check
+
+    def counted(queue: PartitionQueue, now: float) -> float:
+        checks.append(now)
+        return next_check(queue, now)
+
+    with HoldingBroker() as broker, broker.producer(**ONE_BY_ONE, buffer_memory=1 << 30) as producer:
+        producer.send(TOPIC, b"first").result(30)
+        broker.hold()
+        for _ in range(10):
+            producer.send(TOPIC, b"value")
+        assert producer._thread.catch_up(30)
+        monkeypatch.setattr(PartitionQueue, "next_check", counted)
+        for _ in range(500):
+            producer.send(TOPIC, b"value")
+        assert producer._thread.catch_up(30)
+        monkeypatch.undo()
+        broker.let_go()
+    assert len(checks) <= 5

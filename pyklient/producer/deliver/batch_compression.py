@@ -26,7 +26,8 @@ class BatchCompressor:
 
         Compression runs without the GIL. The memory that compression saves is released.
         """
-        self._accumulator.sealer.seal(batch)
+        if not batch.sealed:
+            self._accumulator.sealer.seal(batch)
         if not batch.count:  # Ctrl-C interrupted the thread that began the batch
             self._accumulator.finished(batch, batch.report(0, 0, -1, -1, None) or [])
             return None

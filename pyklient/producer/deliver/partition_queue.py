@@ -99,6 +99,8 @@ class PartitionQueue(Timed):
         no such batch."""
         self._known = False
         """True if the broker has stored a batch with the current producer id and epoch."""
+        self._checked: Batch | None = None
+        """The last batch that was the first waiting one, and sealed, when the sender checked the queue."""
 
     def __repr__(self) -> str:
         return (
@@ -125,6 +127,16 @@ class PartitionQueue(Timed):
     def add(self, batch: Batch) -> None:
         """Add *batch*, the newest batch of the partition. Earlier batches accept no more records."""
         self._waiting.append(batch)
+        self.note_change()
+
+    def note_change(self) -> None:
+        """Tell the sender to check the queue, because a batch was added or sealed.
+
+        If the sender has checked the queue since its first waiting batch was sealed, the change makes no
+        difference. The queue is checked again after a response and at the time of its timer anyway.
+        """
+        if self._waiting and self._waiting[0] is not self._checked:
+            self._changed[self] = None
 
     def leave_line(self) -> None:
         """Record that the queue does not wait in a BrokerQueue any more.
@@ -161,9 +173,11 @@ class PartitionQueue(Timed):
         check = self._next_expiry()
         if self._to_retry and not self._in_flight and now < self._retry_at < check:
             check = self._retry_at
-        if self._waiting and not self._waiting[0].sealed:
-            lingered = self._waiting[0].created + self._linger
-            if now < lingered < check:
+        if self._waiting:
+            first = self._waiting[0]
+            if first.sealed:
+                self._checked = first
+            elif now < (lingered := first.created + self._linger) < check:
                 check = lingered
         return check
 

@@ -188,11 +188,9 @@ class Sender(SenderWork, Timed):
         while new:
             batch = new.popleft()
             self._topics.last_used[batch.topic] = batch.created
-            queue = self._queue_of(batch)
-            queue.add(batch)
-            self._check(queue)
+            self._queue_of(batch).add(batch)
         while due:
-            self._check(self._queue_of(due.popleft()))
+            self._queue_of(due.popleft()).note_change()
 
     def _queue_of(self, batch: Batch) -> PartitionQueue:
         key = (batch.topic, batch.partition)

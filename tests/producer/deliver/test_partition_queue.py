@@ -52,12 +52,13 @@ class Bench:
     def __init__(self, batches: int) -> None:
         sequences = Sequences()
         sequences.adopt(7, 0)
+        self.changed: dict[PartitionQueue, None] = {}
         self.queue = PartitionQueue(
             TopicPartition("clicks", 0),
             sequences,
             OneRecordCompressor(),
             in_flight_limits(REMEMBERED),
-            {},
+            self.changed,
             linger=0.0,
             delivery_timeout=60.0,
         )
@@ -85,6 +86,30 @@ class Bench:
 def leader_of_the_first(producer: Producer) -> int:
     leader = producer._client.metadata.leader(TopicPartition(TOPIC, 0))
     return -1 if leader is None else leader.id
+
+
+def test_a_change_behind_a_sealed_batch_that_was_checked_needs_no_check() -> None:
+    bench = Bench(2)
+    first, second = bench.queue._waiting
+
+    def is_to_be_checked() -> bool:
+        bench.changed.clear()
+        bench.queue.note_change()
+        return bool(bench.changed)
+
+    bench.queue.next_check(1.0)
+    assert is_to_be_checked(), "records may still be appended to the first batch"
+    first.sealed = True
+    assert is_to_be_checked()
+    bench.queue.next_check(1.0)
+    assert not is_to_be_checked()
+    bench.take()
+    assert is_to_be_checked(), "another batch is the first now"
+    second.sealed = True
+    bench.queue.next_check(1.0)
+    assert not is_to_be_checked()
+    bench.take()
+    assert not is_to_be_checked(), "no batch waits"
 
 
 def test_the_first_of_a_sequence_goes_alone_and_then_as_many_as_a_broker_remembers() -> None:
