@@ -87,7 +87,7 @@ def read(
     try:
         level = int(config.isolation_level == "read_committed")
         bounds = client.play(_bounds(names, *times, level), config.default_api_timeout_ms / 1000)
-        stored = _Stored(config, bounds, *times)
+        stored = _Stored(client, config, bounds, *times)
     except BaseException:
         client.close()
         raise
@@ -272,6 +272,7 @@ class _Stored:
 
     def __init__(
         self,
+        client: NetworkClient,
         config: ConsumerConfig,
         bounds: Mapping[TopicPartition, tuple[int, int]],
         start: "_Times",
@@ -287,15 +288,28 @@ class _Stored:
             return
         self._saved = SavedPositions(config.offset_store, config.group_id)
         self._positions = self._saved.acquire({each: first for each, (first, _) in bounds.items()})
+        after_end = []
         for each, (offset, _) in self._positions.items():
             assert offset is not None, "an offset was given"
             last = bounds[each][1]
             if offset > last and end.point(each) is None:
+                after_end.append(each)
+            self.bounds[each] = offset, last
+        if not after_end:
+            return
+        # Since the ends were looked up, another program may have stored positions after them.
+        lookup = list_offsets(
+            dict.fromkeys(after_end, LATEST), int(config.isolation_level == "read_committed")
+        )
+        ends = client.play(lookup, config.default_api_timeout_ms / 1000)
+        for each in after_end:
+            offset, last = self.bounds[each][0], ends[each].offset
+            if offset > last:
                 raise OffsetOutOfRangeError(
                     f"the stored position of {each}, {offset}, is after the end of its log, {last}, perhaps "
                     "because the topic was created again; call reset() of the offset store"
                 )
-            self.bounds[each] = offset, last
+            self.bounds[each] = (offset, last)
 
     def exact(self, partition: TopicPartition) -> bool:
         """Return True if the first offset to read must exist in the log, because it was stored or given."""

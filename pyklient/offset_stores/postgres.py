@@ -5,10 +5,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from pyklient import argument_checks
-from pyklient.errors import ConfigurationError, KafkaTimeoutError
+from pyklient.errors import ConfigurationError, KafkaError, KafkaTimeoutError
 from pyklient.missing_packages import without_psycopg
 from pyklient.offset_stores.offset_store import PositionChange, StoredPosition
-from pyklient.offset_stores.statements import DEFAULT_TABLE, Statements
+from pyklient.offset_stores.statements import DEFAULT_TABLE, Statements, offsets_to_store
 from pyklient.topic_partition import TopicPartition
 
 try:
@@ -45,12 +45,16 @@ class PostgresOffsetStore:
         self._statements = Statements(table, "%s")
         self._timeout = argument_checks.seconds(timeout, "timeout")
         with self._transaction() as database:
-            found = database.execute("SELECT to_regclass(%s)", (table,)).fetchone()
-            if found == (None,):
-                # The lock is needed because CREATE TABLE may fail if two programs create the table at the
-                # same time.
-                database.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (table,))
-                database.execute(self._statements.create)
+            try:
+                found = database.execute("SELECT to_regclass(%s)", (table,)).fetchone()
+                if found == (None,):
+                    # The lock is needed because CREATE TABLE may fail if two programs create the table at the
+                    # same time.
+                    database.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (table,))
+                    database.execute(self._statements.create)
+                database.execute(self._statements.check)
+            except psycopg.ProgrammingError as error:
+                raise self._statements.not_usable("PostgreSQL", _sentence(error)) from error
 
     def __repr__(self) -> str:
         return "PostgresOffsetStore(…)"  # without the password that conninfo may have
@@ -83,7 +87,7 @@ class PostgresOffsetStore:
         that were not changed, because their stored epoch or offset is not the expected one.
 
         Raises ConfigurationError if the connection commits each statement by itself and no transaction has
-        begun.
+        begun, or if it is a connection to another database, without the table.
         """
         database = transaction.connection if isinstance(transaction, psycopg.Cursor) else transaction
         if not isinstance(database, psycopg.Connection):
@@ -95,14 +99,18 @@ class PostgresOffsetStore:
             )
         # In the pipeline mode, a statement has no rowcount before its result is fetched.
         change = f"{self._statements.change} RETURNING epoch"
-        return [
-            each
-            for each, (epoch, replaced, offset) in sorted(changes.items())
-            if database.execute(change, (offset, group_id, *each, epoch, replaced)).fetchone() is None
-        ]
+        try:
+            return [
+                each
+                for each, (epoch, replaced, offset) in sorted(changes.items())
+                if database.execute(change, (offset, group_id, *each, epoch, replaced)).fetchone() is None
+            ]
+        except psycopg.errors.UndefinedTable as error:
+            raise self._statements.not_there(self) from error
 
     def positions(self, group_id: str) -> dict[TopicPartition, int]:
         """Return the stored offset of each partition of the group *group_id*."""
+        argument_checks.text(group_id, "group_id")
         with self._transaction() as database:
             rows = database.execute(self._statements.list, (group_id,)).fetchall()
         return {TopicPartition(topic, partition): offset for topic, partition, offset in rows}
@@ -110,8 +118,10 @@ class PostgresOffsetStore:
     def reset(self, group_id: str, positions: Mapping[TopicPartition, int]) -> None:
         """Store *positions* in place of what is stored now. Members that read these partitions cannot save
         any more before they call ``rewind``, and then continue at *positions*."""
+        argument_checks.text(group_id, "group_id")
+        wanted = offsets_to_store(positions)
         with self._transaction() as database:
-            for each, offset in sorted(positions.items()):
+            for each, offset in wanted.items():
                 database.execute(self._statements.replace, (group_id, *each, offset))
 
     @contextmanager
@@ -127,6 +137,15 @@ class PostgresOffsetStore:
                 yield database
         except psycopg.OperationalError as failure:
             raise KafkaTimeoutError(
-                f"the offset store in PostgreSQL did not answer within {self._timeout:.3g} s: "
+                f"the offset store in PostgreSQL could not be used within {self._timeout:.3g} s: "
                 f"{str(failure).strip()}"
             ) from failure
+        except psycopg.Error as failure:
+            raise KafkaError(
+                f"the offset store in PostgreSQL cannot be used: {_sentence(failure)}"
+            ) from failure
+
+
+def _sentence(failure: psycopg.Error) -> str:
+    """Return what has failed, without the lines that show the statement."""
+    return str(failure).strip().partition("\n")[0]

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 
 from pyklient import argument_checks
-from pyklient.errors import ConfigurationError, KafkaTimeoutError
+from pyklient.errors import ConfigurationError, KafkaError, KafkaTimeoutError
 from pyklient.offset_stores.offset_store import PositionChange, StoredPosition
-from pyklient.offset_stores.statements import DEFAULT_TABLE, Statements
+from pyklient.offset_stores.statements import DEFAULT_TABLE, Statements, offsets_to_store
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["SQLiteOffsetStore"]
@@ -34,15 +34,21 @@ class SQLiteOffsetStore:
     def __init__(
         self, path: str | os.PathLike[str], *, table: str = DEFAULT_TABLE, timeout: float = 5.0
     ) -> None:
-        self._path = os.fspath(path)
-        if self._path in ("", ":memory:"):
+        text = os.fsdecode(path)
+        if text in ("", ":memory:"):
             raise ConfigurationError(
                 f"path={path!r} is a database that only one connection can see; pass the path of a file"
             )
+        self._path = os.path.abspath(text)
+        """The absolute path, because the program may go to another directory."""
         self._statements = Statements(table, "?")
         self._timeout = argument_checks.seconds(timeout, "timeout")
         with self._transaction() as database:
-            database.execute(self._statements.create)
+            try:
+                database.execute(self._statements.create)
+                database.execute(self._statements.check)
+            except sqlite3.OperationalError as error:
+                raise self._statements.not_usable(self._path, error) from error
 
     def __repr__(self) -> str:
         return f"SQLiteOffsetStore({self._path!r})"
@@ -73,7 +79,7 @@ class SQLiteOffsetStore:
         that were not changed, because their stored epoch or offset is not the expected one.
 
         Raises ConfigurationError if the connection commits each statement by itself and no transaction has
-        begun.
+        begun, or if it is a connection to another database, without the table.
         """
         database = transaction.connection if isinstance(transaction, sqlite3.Cursor) else transaction
         if not isinstance(database, sqlite3.Connection):
@@ -85,15 +91,20 @@ class SQLiteOffsetStore:
                 "positions were not saved, because this connection has no transaction; execute BEGIN before "
                 "you store the results"
             )
-        return [
-            each
-            for each, (epoch, replaced, offset) in changes.items()
-            if database.execute(self._statements.change, (offset, group_id, *each, epoch, replaced)).rowcount
-            != 1
-        ]
+        change, rejected = self._statements.change, []
+        try:
+            for each, (epoch, replaced, offset) in changes.items():
+                if database.execute(change, (offset, group_id, *each, epoch, replaced)).rowcount != 1:
+                    rejected.append(each)
+        except sqlite3.OperationalError as error:
+            if "no such table" not in str(error):
+                raise
+            raise self._statements.not_there(self) from error
+        return rejected
 
     def positions(self, group_id: str) -> dict[TopicPartition, int]:
         """Return the stored offset of each partition of the group *group_id*."""
+        argument_checks.text(group_id, "group_id")
         with self._transaction() as database:
             rows = database.execute(self._statements.list, (group_id,)).fetchall()
         return {TopicPartition(topic, partition): offset for topic, partition, offset in rows}
@@ -101,8 +112,10 @@ class SQLiteOffsetStore:
     def reset(self, group_id: str, positions: Mapping[TopicPartition, int]) -> None:
         """Store *positions* in place of what is stored now. Members that read these partitions cannot save
         any more before they call ``rewind``, and then continue at *positions*."""
+        argument_checks.text(group_id, "group_id")
+        wanted = offsets_to_store(positions)
         with self._transaction() as database:
-            for partition, offset in positions.items():
+            for partition, offset in wanted.items():
                 database.execute(self._statements.replace, (group_id, *partition, offset))
 
     @contextmanager
@@ -115,9 +128,9 @@ class SQLiteOffsetStore:
                 database.execute("BEGIN IMMEDIATE")
                 yield database
                 database.execute("COMMIT")
-        except sqlite3.OperationalError as error:
+        except sqlite3.DatabaseError as error:
             if "locked" not in str(error):
-                raise
+                raise KafkaError(f"the offset store in {self._path} cannot be used: {error}") from error
             raise KafkaTimeoutError(
                 f"the offset store in {self._path} was locked by another program for {self._timeout:.3g} s"
             ) from error

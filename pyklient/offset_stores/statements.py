@@ -1,11 +1,14 @@
 """The SQL statements with which an offset store reads and changes its table."""
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
+from pyklient import argument_checks
 from pyklient.errors import ConfigurationError
+from pyklient.topic_partition import TopicPartition
 
-__all__ = ["DEFAULT_TABLE", "Statements"]
+__all__ = ["DEFAULT_TABLE", "Statements", "offsets_to_store"]
 
 DEFAULT_TABLE: Final = "pyklient_offsets"
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?")
@@ -24,16 +27,22 @@ class Statements:
                 f"table={table!r} is not the name of a table: use letters, digits and _, with at most one "
                 "dot between a schema and the name"
             )
+        self.table: Final = table
         this = f"group_id = {mark} AND topic = {mark} AND partition = {mark}"
         self.create: Final = (
             f"CREATE TABLE IF NOT EXISTS {table} (group_id TEXT NOT NULL, topic TEXT NOT NULL, "
             "partition INTEGER NOT NULL, next_offset BIGINT, epoch BIGINT NOT NULL, "
             "PRIMARY KEY (group_id, topic, partition))"
         )
+        insert = f"INSERT INTO {table} AS stored (group_id, topic, partition, next_offset, epoch)"
+        update = "ON CONFLICT (group_id, topic, partition) DO UPDATE SET epoch = stored.epoch + 1"
+        self.check: Final = (
+            f"EXPLAIN {insert} VALUES ('', '', 0, NULL, 0) {update}, next_offset = excluded.next_offset"
+        )
+        """Changes nothing, and fails if the table does not have the columns and the key of ``create``."""
         self.acquire: Final = (
-            f"INSERT INTO {table} AS stored (group_id, topic, partition, next_offset, epoch) "
-            f"VALUES ({mark}, {mark}, {mark}, {mark}, 1) ON CONFLICT (group_id, topic, partition) DO UPDATE "
-            "SET epoch = stored.epoch + 1, next_offset = coalesce(stored.next_offset, excluded.next_offset)"
+            f"{insert} VALUES ({mark}, {mark}, {mark}, {mark}, 1) {update}, "
+            "next_offset = coalesce(stored.next_offset, excluded.next_offset)"
         )
         """Adds 1 to the epoch of a partition. Parameters: the group, the topic, the partition, and the
         offset to store if none is stored."""
@@ -45,9 +54,8 @@ class Statements:
         """Changes an offset. Parameters: the new offset, the group, the topic, the partition, the epoch and
         the offset to replace."""
         self.replace: Final = (
-            f"INSERT INTO {table} AS stored (group_id, topic, partition, next_offset, epoch) "
-            f"VALUES ({mark}, {mark}, {mark}, {mark}, 1) ON CONFLICT (group_id, topic, partition) DO UPDATE "
-            "SET epoch = stored.epoch + 1, next_offset = excluded.next_offset"
+            f"{insert} VALUES ({mark}, {mark}, {mark}, {mark}, 1) {update}, "
+            "next_offset = excluded.next_offset"
         )
         """Stores an offset and adds 1 to the epoch. Parameters: the group, the topic, the partition and the
         new offset."""
@@ -56,3 +64,23 @@ class Statements:
             "AND next_offset IS NOT NULL ORDER BY topic, partition"
         )
         """Returns the stored offsets of a group. Parameter: the group."""
+
+    def not_usable(self, where: str, why: object) -> ConfigurationError:
+        """Return the error that the table in the database *where* is not that of an offset store."""
+        return ConfigurationError(
+            f"the table {self.table} in {where} cannot be used as an offset store: {why}. An offset store "
+            "needs a table of its own: pass the name of a table that does not exist, or create it with: "
+            f"{self.create}"
+        )
+
+    def not_there(self, store: object) -> ConfigurationError:
+        """Return the error that the connection of a program does not find the table of *store*."""
+        return ConfigurationError(
+            f"positions were not saved, because this connection finds no table {self.table}; pass a "
+            f"connection to the database of {store!r} to save_offsets"
+        )
+
+
+def offsets_to_store(positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """Return *positions*, which a user wants to store, after checking them."""
+    return {each: at.offset for each, at in sorted(argument_checks.positions(positions, "positions").items())}

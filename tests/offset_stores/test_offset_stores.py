@@ -3,15 +3,15 @@ rolls a transaction back."""
 
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import psycopg
 import pytest
 
-from pyklient.errors import ConfigurationError, KafkaTimeoutError
+from pyklient.errors import ConfigurationError, KafkaError, KafkaTimeoutError
 from pyklient.offset_stores import PositionChange, PostgresOffsetStore, SQLiteOffsetStore, StoredPosition
 from pyklient.topic_partition import TopicPartition
 from tests.servers.postgres import Postgres
@@ -32,6 +32,8 @@ class Database(NamedTuple):
     begin: Begin
     impatient: SQLiteOffsetStore | PostgresOffsetStore
     """A store in the same table that waits for a short time only."""
+    in_table: Callable[[str], SQLiteOffsetStore | PostgresOffsetStore]
+    """Makes a store in the table with the given name."""
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -44,14 +46,24 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
             with closing(sqlite3.connect(path)) as connection, connection:
                 yield connection
 
-        return Database(SQLiteOffsetStore(path), begin_sqlite, SQLiteOffsetStore(path, timeout=1))
+        return Database(
+            SQLiteOffsetStore(path),
+            begin_sqlite,
+            SQLiteOffsetStore(path, timeout=1),
+            lambda table: SQLiteOffsetStore(path, table=table),
+        )
     server: Postgres = request.getfixturevalue("postgres")
     conninfo = server.new_database()
 
     def begin_postgres() -> AbstractContextManager[psycopg.Connection]:
         return psycopg.connect(conninfo)
 
-    return Database(PostgresOffsetStore(conninfo), begin_postgres, PostgresOffsetStore(conninfo, timeout=1))
+    return Database(
+        PostgresOffsetStore(conninfo),
+        begin_postgres,
+        PostgresOffsetStore(conninfo, timeout=1),
+        lambda table: PostgresOffsetStore(conninfo, table=table),
+    )
 
 
 def save(database: Database, *change: int, partition: TopicPartition = ZERO) -> list[TopicPartition]:
@@ -174,6 +186,78 @@ def test_a_change_to_the_stored_offset_checks_it(database: Database) -> None:
     database.store.acquire("g", {ZERO: 5})
     assert save(database, 1, 5, 5) == []
     assert save(database, 1, 4, 4) == [ZERO]
+
+
+@pytest.mark.parametrize(
+    "create",
+    [
+        "CREATE TABLE other (group_id TEXT, topic TEXT)",
+        "CREATE TABLE other (group_id TEXT, topic TEXT, partition INTEGER, next_offset BIGINT, epoch BIGINT)",
+        "CREATE VIEW other AS SELECT 1 AS epoch",
+    ],
+    ids=["other columns", "no key", "a view"],
+)
+def test_a_table_that_is_not_that_of_a_store_is_an_error(
+    database: Database,
+    create: Literal["CREATE TABLE other", "CREATE VIEW other"],
+) -> None:
+    with database.begin() as transaction:
+        transaction.execute(create)
+    for _ in range(2):
+        with pytest.raises(
+            ConfigurationError, match=r"the table other in .* cannot be used as an offset store"
+        ):
+            database.in_table("other")
+    assert database.in_table("another").acquire("g", {ZERO: 3}) == {ZERO: StoredPosition(3, 1)}
+    with pytest.raises(ConfigurationError, match=r"the table order in .* cannot be used"):
+        database.in_table("order")
+
+
+def test_a_connection_to_another_database_is_an_error_that_says_so(
+    database: Database, tmp_path: Path, postgres: Postgres
+) -> None:
+    changes = {ZERO: PositionChange(1, 0, 10)}
+    if isinstance(database.store, SQLiteOffsetStore):
+        with (
+            closing(sqlite3.connect(tmp_path / "other.db")) as elsewhere,
+            pytest.raises(ConfigurationError, match=r"finds no table pyklient_offsets; .*results\.db"),
+        ):
+            database.store.save(elsewhere, "g", changes)
+    else:
+        with (
+            psycopg.connect(postgres.new_database()) as connection,
+            pytest.raises(ConfigurationError, match="finds no table pyklient_offsets"),
+        ):
+            database.store.save(connection, "g", changes)
+
+
+@pytest.mark.parametrize("offset", [-1, "7", None, 1.5])
+def test_reset_stores_nothing_but_offsets(database: Database, offset: Any) -> None:
+    with pytest.raises((ConfigurationError, TypeError), match=r"positions\[t-1\]"):
+        database.store.reset("g", {ZERO: 5, ONE: offset})
+    wrong: Any = {"t": 5}
+    with pytest.raises(TypeError, match="positions takes a TopicPartition"):
+        database.store.reset("g", wrong)
+    assert database.store.positions("g") == {}
+
+
+def test_a_file_that_is_no_database_is_an_error_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("not a database, but a text" * 100)
+    for path in (tmp_path / "text", tmp_path / "missing" / "results.db"):
+        with pytest.raises(KafkaError, match=f"the offset store in {path} cannot be used") as failure:
+            SQLiteOffsetStore(path)
+        assert not failure.value.retriable
+
+
+def test_a_store_stays_in_its_file_when_the_program_changes_its_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = SQLiteOffsetStore("results.db")
+    store.reset("g", {ZERO: 5})
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    assert store.positions("g") == {ZERO: 5}
 
 
 def test_a_name_that_is_not_a_table_is_an_error(tmp_path: Path) -> None:

@@ -342,6 +342,10 @@ def _check_offset_store(config: ConsumerConfig) -> None:
     """Raise ConfigurationError if the offset store in *config* cannot be used with the other options."""
     if config.offset_store is None:
         return
+    if isinstance(config.offset_store, type):
+        raise ConfigurationError(
+            f"offset_store is the class {config.offset_store.__name__}, but must be an object of it"
+        )
     if not all(callable(getattr(config.offset_store, name, None)) for name in ("acquire", "save")):
         # The value itself may be text with a password, such as a URL.
         raise ConfigurationError(

@@ -1,5 +1,6 @@
 """``read`` with an offset store: each read begins where the transaction of the last one ended."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from pyklient import (
     read,
 )
 from pyklient.consumer.bounded_read import BoundedRead
+from pyklient.offset_stores import StoredPosition
 from tests.consumer.feed import Feed
 from tests.consumer.offsets.results import NUMBERS, Results
 
@@ -79,6 +81,30 @@ def test_a_stored_position_that_the_log_does_not_have_is_an_error(feed: Feed, re
     results.store.reset("g", {TopicPartition(topic, 0): 11})
     with pytest.raises(OffsetOutOfRangeError, match=r"the stored position of .*, 11, is after the end"):
         begin(feed, results, topic)
+
+
+def test_a_position_that_was_stored_after_the_ends_were_looked_up_is_not_after_the_end(
+    feed: Feed, results: Results
+) -> None:
+    zero = TopicPartition(feed.topic(1, *NUMBERS[:5]), 0)
+
+    class Overtaken:
+        """A store in which another program stores the position of new messages, shortly before the read
+        acquires the partition."""
+
+        save = results.store.save
+
+        def acquire(
+            self, group_id: str, starts: Mapping[TopicPartition, int | None]
+        ) -> Mapping[TopicPartition, StoredPosition]:
+            feed.send(zero.topic, NUMBERS[5:])
+            results.store.reset(group_id, {zero: 8})
+            return results.store.acquire(group_id, starts)
+
+    reading = read(feed.bootstrap_servers, zero.topic, offset_store=Overtaken(), group_id="g")
+    assert reading.bounds == {zero: (8, 10)}
+    store(results, reading, [message.value for message in reading])
+    assert results.values() == NUMBERS[8:]
 
 
 def test_options_of_a_store_belong_together(feed: Feed, results: Results) -> None:

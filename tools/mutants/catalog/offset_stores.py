@@ -171,6 +171,24 @@ MUTANTS: Final = (
         ),
     ),
     Mutant(
+        "consumer: an offset store that does not say what it has rejected counts as one that has saved all",
+        "pyklient/consumer/commit/offset_storages/saved_positions.py",
+        "if not isinstance(rejected, Collection):",
+        "if False:",
+        (
+            "tests/consumer/offsets/test_own_offset_stores.py::test_a_store_that_does_not_say_which_partitions_it_has_changed_saves_nothing",
+        ),
+    ),
+    Mutant(
+        "consumer: a member that an error has stopped stays in its group",
+        "pyklient/consumer/group/classic/member_loop.py",
+        'self._dialogues.play(leave(self._member, "an error has stopped the member"), _LEAVE_TIMEOUT)',
+        "pass",
+        (
+            "tests/consumer/offsets/test_own_offset_stores.py::test_a_member_that_its_store_has_stopped_leaves_the_group",
+        ),
+    ),
+    Mutant(
         "consumer: a read does not notice that the log ends before the stored position",
         "pyklient/consumer/bounded_read.py",
         "if offset > last and end.point(each) is None:",

@@ -22,7 +22,7 @@ from pyklient.errors import (
     KafkaTimeoutError,
     PartitionNotAssignedError,
 )
-from pyklient.offset_stores.offset_store import OffsetStore, StoredPosition
+from pyklient.offset_stores.offset_store import OffsetStore, PositionChange, StoredPosition
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 __all__ = ["SavedPositions", "no_commits"]
@@ -59,11 +59,12 @@ class SavedPositions:
         if not starts:
             return {}
         try:
-            return dict(self._store.acquire(self._group_id, starts))
+            found = self._store.acquire(self._group_id, starts)
         except Exception as error:
             if isinstance(error, KafkaError) or not getattr(error, "retriable", False):
                 raise
             raise KafkaTimeoutError(f"the offset store could not be asked: {error}") from error
+        return {each: _checked(found, each, start) for each, start in starts.items()}
 
     def begin(self, stream: StreamCore, stored: Mapping[TopicPartition, StoredPosition]) -> None:
         """Save positions of *stream* under the epochs in *stored* from now on.
@@ -85,8 +86,7 @@ class SavedPositions:
                 save = last  # the same transaction again, because it was rolled back
             else:
                 save = Save(asks, handed, ours.changes(handed, stream.cursors))
-            changes = save.changes
-            if changes and (rejected := self._store.save(transaction, self._group_id, changes)):
+            if rejected := self._rejected(transaction, save.changes):
                 ours.rejected += 1
                 raise fenced(
                     rejected,
@@ -97,6 +97,21 @@ class SavedPositions:
             if save is not last:
                 ours.saved(save)
             ours.rejected = 0
+
+    def _rejected(
+        self, transaction: Any, changes: Mapping[TopicPartition, PositionChange]
+    ) -> Collection[TopicPartition]:
+        """Make *changes* in *transaction*. Return the partitions that were not changed."""
+        if not changes:
+            return ()
+        rejected = self._store.save(transaction, self._group_id, changes)
+        if not isinstance(rejected, Collection):  # None would look as if all were changed
+            raise ConfigurationError(
+                f"save() of the offset store returned {rejected!r}, but must return the partitions that it "
+                "has not changed, and an empty list if it has changed all of them. Let this error roll the "
+                "transaction back, and correct the method"
+            )
+        return rejected
 
     def seek(self, stream: StreamCore, partition: TopicPartition, offset: int) -> None:
         """Continue *partition* at *offset*, because the program has called ``seek``.
@@ -190,6 +205,22 @@ def no_commits() -> ConfigurationError:
         "this connector has an offset_store, so it has no committed offsets and commits none; call "
         "save_offsets(transaction) of the stream in the transaction that stores the results, and read "
         "positions in the store"
+    )
+
+
+def _checked(found: Any, partition: TopicPartition, start: int | None) -> StoredPosition:
+    """Return the position of *partition* in *found*, which ``acquire`` of an offset store has returned.
+    *start* is the offset that was to be stored."""
+    position = found.get(partition) if isinstance(found, Mapping) else None
+    match position:
+        case (int() as offset, int() as epoch) if offset >= 0:
+            return StoredPosition(offset, epoch)
+        case (None, int() as epoch) if start is None:
+            return StoredPosition(None, epoch)
+    raise ConfigurationError(
+        f"acquire() of the offset store returned {position!r} for {partition}, but must return a mapping "
+        "from each partition to a StoredPosition, with an offset of 0 or more, or None if neither the store "
+        "nor the caller has an offset"
     )
 
 

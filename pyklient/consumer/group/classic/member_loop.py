@@ -249,6 +249,9 @@ class MemberLoop:
         self.handover.fail(error)
         if not self._thread.joined.done():
             self._thread.joined.set_exception(error)
+        # Otherwise the group would wait for this member until its session ends.
+        with suppress(KafkaError):
+            self._dialogues.play(leave(self._member, "an error has stopped the member"), _LEAVE_TIMEOUT)
 
     def _wait(self, seconds: float) -> None:
         if not self._dialogues.closing:
