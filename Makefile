@@ -113,7 +113,7 @@ model: $(VENV)/.dev fetch ## 200 random sequences of what a program may do with 
 	PYKLIENT_MODEL_EXAMPLES=$(EXAMPLES) $(PYTEST) tests/system/test_stream_model.py --broker reference --broker kafka-4.3.1 -o timeout=3600 $(if $(SEED),--seed $(SEED))
 
 chaos-stores: $(VENV)/.dev fetch ## fifty kills and stops under programs that store into SQLite and PostgreSQL, each message once; MOMENTS=10 SEED=7
-	$(BIN)/python -m tools.offset_stores --moments $(MOMENTS) $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m tools.offset_stores --moments $(MOMENTS) $(if $(SEED),--seed $(SEED)) $(if $(DATABASE),--database $(DATABASE))
 
 chaos-groups: $(VENV)/.dev ## two hundred events in a group of twenty members, on two kinds of brokers, nothing skipped; EVENTS=20 SEED=7
 	$(BIN)/python -m tools.group_chaos --events $(EVENTS) $(if $(SEED),--seed $(SEED))

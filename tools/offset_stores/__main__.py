@@ -1,4 +1,4 @@
-"""``make chaos-stores``: programs that store messages in SQLite and in PostgreSQL, killed and stopped,
+"""``make chaos-stores``: programs that store messages in SQLite and in PostgreSQL are killed and stopped,
 while other members join and leave.
 
     python -m tools.offset_stores --moments 50 --seed 7
@@ -18,7 +18,9 @@ from tools.offset_stores.kills import kill_programs
 from tools.seeded_run import SeededRun, add_seed
 
 _BROKERS = {"reference": ReferenceBroker, "kafka-4.3.1": KraftCluster}
+_DATABASES = ("sqlite", "postgres")
 _MESSAGES = 4_000
+"""The number of messages for each moment."""
 
 
 def main() -> None:
@@ -28,6 +30,7 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--broker", choices=_BROKERS, default="kafka-4.3.1")
+    parser.add_argument("--database", choices=_DATABASES, help="only this one")
     parser.add_argument("--moments", type=int, default=50, help="for each database (default 50)")
     add_seed(parser)
     options = parser.parse_args()
@@ -41,7 +44,8 @@ def main() -> None:
             tempfile.TemporaryDirectory(prefix="pyklient-stores-") as directory,
         ):
             databases = {"sqlite": f"{directory}/results.db", "postgres": postgres.new_database()}
-            for name, database in databases.items():
+            for name in [options.database] if options.database else _DATABASES:
+                database = databases[name]
                 run.say(name)
                 found += kill_programs(
                     broker.bootstrap_servers,

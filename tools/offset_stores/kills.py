@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import LiteralString
+from typing import LiteralString, NamedTuple
 
 import psycopg
 
@@ -28,6 +28,13 @@ _STALLED = 120.0
 """The number of seconds without a new message after which the programs count as stalled."""
 
 
+class _Woken(NamedTuple):
+    """A program that was stopped past its session and woken, and the number of lines in the log then."""
+
+    pid: int
+    lines: int
+
+
 def kill_programs(
     bootstrap: str,
     topic: str,
@@ -39,39 +46,48 @@ def kill_programs(
     messages: int,
     say: Callable[[str], object] = print,
 ) -> list[str]:
-    """Store *messages* messages of a new *topic* in *database*, by three programs. At each of *moments*
-    moments, kill a program and start another one, stop one for longer than its session, or let a member join
-    and leave. Return what was wrong."""
+    """Store *messages* messages of a new *topic* in *database*, by three programs.
+
+    At each of *moments* moments, kill a program and start another one. At most of them, also stop a second
+    program for longer than its session and wake it, or let a member join and leave. Return what was wrong.
+    """
     rng = random.Random(seed)
     send(bootstrap, topic, messages)
     create_results(database)
     log = directory / f"{topic}.log"
     jobs = [Job(bootstrap, topic, database, str(log), arrow=bool(number % 2)) for number in range(_PROGRAMS)]
+    forced, late, woken, began = 0, 0, [], time.monotonic()
     with ExitStack() as stack:
         programs = [_start_until_the_end(job, stack) for job in jobs]
         for moment in range(1, moments + 1):
             progress = max(_count(database) + 1, messages * moment // (moments + 1))
             _wait_for(database, min(progress, messages))
             time.sleep(rng.uniform(0, 0.4))
-            chosen = rng.randrange(_PROGRAMS)
-            if programs[chosen].poll() is not None:
-                return [f"a program has ended by itself; see {log}"]
-            [happened] = rng.choices(["stopped", "killed", "joined and left"], [2, 2, 1])
-            if happened == "stopped":
-                programs[chosen].send_signal(signal.SIGSTOP)
-                time.sleep(_PAST_THE_SESSION)
-                programs[chosen].send_signal(signal.SIGCONT)
-            elif happened == "killed":
-                programs[chosen].kill()
-                programs[chosen].wait()
-                programs[chosen] = _start_until_the_end(jobs[chosen], stack)
-            else:
-                _join_and_leave(jobs[chosen])
-            say(f"moment {moment}: {happened}, {_count(database)} stored")
+            late += _count(database) == messages
+            killed, other = rng.sample(range(_PROGRAMS), 2)
+            if any(program.poll() is not None for program in programs):
+                return ["a program has ended by itself; its error is above"]
+            programs[killed].kill()
+            programs[killed].wait()
+            programs[killed] = _start_until_the_end(jobs[killed], stack)
+            [more] = rng.choices(["another stopped", "a member joined and left", ""], [2, 1, 1])
+            if more == "another stopped":
+                woken.append(_stop_past_the_session(programs[other], log))
+            elif more:
+                _join_and_leave(jobs[other])
+                forced += 1
+            say(f"moment {moment}: {', '.join(filter(None, ['killed', more]))}; {_count(database)} stored")
         _wait_for(database, messages)
-    rejected = log.read_text().count("OffsetStoreFencedError") if log.exists() else 0
-    say(f"{_count(database)} of {messages} messages stored, {rejected} transactions were fenced")
-    return _problems(stored(database), messages)
+    found, lines = stored(database), _lines(log)
+    outcomes = Counter(_outcome(each, lines) for each in woken)
+    say(
+        f"{len(found)} of {messages} messages were stored in {time.monotonic() - began:.0f} s. {moments} "
+        f"programs were killed, {late} of them after the last message was stored. {len(woken)} programs were "
+        "stopped past their session and woken: the next transaction "
+        f"of {outcomes['fenced']} was rolled back, and that of {outcomes['stored']} was committed. Members "
+        f"joined and left {forced} times. {sum(' fenced' in line for line in lines)} transactions were fenced"
+    )
+    return _problems(found, messages)
 
 
 def send(bootstrap: str, topic: str, messages: int) -> None:
@@ -116,6 +132,27 @@ def _query(database: str, text: LiteralString) -> list[tuple[int, ...]]:
             return list(connection.execute(text))
     with psycopg.connect(database) as connection:
         return list(connection.execute(text))
+
+
+def _stop_past_the_session(program: "subprocess.Popen[bytes]", log: Path) -> _Woken:
+    """Stop *program* for longer than its session, so that its partitions get other owners, and wake it."""
+    program.send_signal(signal.SIGSTOP)
+    time.sleep(_PAST_THE_SESSION)
+    lines = len(_lines(log))
+    program.send_signal(signal.SIGCONT)
+    return _Woken(program.pid, lines)
+
+
+def _outcome(woken: _Woken, lines: list[str]) -> str:
+    """Return how the first transaction has ended that a program has ended after it was woken: ``stored``,
+    ``fenced``, or another word of the log. The text is empty if there is no such transaction, for instance
+    because the program was killed."""
+    found = (line.split()[:2] for line in lines[woken.lines :])
+    return next((word for pid, word in found if pid == str(woken.pid)), "")
+
+
+def _lines(log: Path) -> list[str]:
+    return log.read_text().splitlines() if log.exists() else []
 
 
 def _join_and_leave(job: Job) -> None:

@@ -1,10 +1,11 @@
 """A program that stores messages in a database, with their positions, until it is killed.
 
 ``python -m tools.offset_stores.worker JOB``: *JOB* is the JSON of a Job. The program appends a line to its
-log for each transaction that was fenced or has failed.
+log for each transaction: the id of the process, and ``stored``, ``fenced`` or ``failed``, with the error.
 """
 
 import json
+import os
 import sqlite3
 import sys
 import time
@@ -23,9 +24,12 @@ __all__ = ["OPTIONS", "Job", "offset_store"]
 _MOST = 100
 _LOCKED = 60.0
 """The longest wait for a lock of SQLite, in which other programs overtake the one that waits."""
-_IN_TRANSACTION = 0.03
-"""The number of seconds that a transaction takes at least. In PostgreSQL, where transactions of several
-programs run at the same time, it is three times as long."""
+_WORK = 0.24
+"""The number of seconds that a program spends on a batch at least, so that messages are left until the last
+moment of a run."""
+_LOCKING = 0.03
+"""The part of ``_WORK`` that a program spends in its transaction with SQLite, while no other program can
+store anything. With PostgreSQL, it spends all of it there."""
 OPTIONS: dict[str, Any] = {
     "auto_offset_reset": "earliest",
     "session_timeout_ms": 700,
@@ -64,7 +68,8 @@ class Database:
         self.connection: Any = self._postgres or self._sqlite
         self.store = offset_store(address)
         self._mark = "%s" if self._postgres else "?"
-        self.in_transaction = _IN_TRANSACTION * (3 if self._postgres else 1)
+        self.in_transaction = _WORK if self._postgres else _LOCKING
+        """The number of seconds of ``_WORK`` that a program spends in its transaction."""
 
     def transaction(self) -> AbstractContextManager[Any]:
         """Begin a transaction that an exception rolls back."""
@@ -88,7 +93,7 @@ def _rows(stream: KafkaStream, *, arrow: bool) -> Iterator[list[tuple[int, int]]
 
 
 def main() -> None:
-    job = Job(**json.loads(sys.argv[1]))
+    job, pid = Job(**json.loads(sys.argv[1])), os.getpid()
     database = Database(job.database)
     with (
         Path(job.log).open("a", buffering=1) as log,
@@ -98,17 +103,20 @@ def main() -> None:
     ):
         stream = connector.stream(job.topic)
         for rows in _rows(stream, arrow=job.arrow):
+            time.sleep(_WORK - database.in_transaction)
             try:
                 with database.transaction():
                     database.insert(rows)
                     time.sleep(database.in_transaction)
                     if job.hold and Path(job.hold).exists():
-                        log.write("holds\n")
+                        log.write(f"{pid} holds\n")
                         while Path(job.hold).exists():
                             time.sleep(0.01)
                     stream.save_offsets(database.connection)
+                log.write(f"{pid} stored\n")
             except (OffsetStoreFencedError, sqlite3.OperationalError) as error:
-                log.write(f"{type(error).__name__}: {error}\n")
+                outcome = "fenced" if isinstance(error, OffsetStoreFencedError) else "failed"
+                log.write(f"{pid} {outcome} {error}\n")
                 stream.rewind()
 
 
