@@ -51,7 +51,11 @@ def parse_offsets(content: bytes, group_id: str) -> dict[TopicPartition, OffsetA
         raise ValueError("the file is not UTF-8") from None
     rows = _json_rows(text) if text.lstrip().startswith("[") else _csv_rows(text)
     found: dict[TopicPartition, OffsetAndMetadata] = {}
-    for where, group, partition, position in rows:
+    try:
+        of_groups = list(rows)
+    except csv.Error as error:
+        raise ValueError(f"the file is neither CSV nor JSON: {error}") from None
+    for where, group, partition, position in of_groups:
         if group not in (None, group_id):
             continue
         if partition in found:
@@ -67,7 +71,7 @@ _Rows = Iterable[tuple[str, str | None, TopicPartition, OffsetAndMetadata]]
 
 
 def _csv_rows(text: str) -> _Rows:
-    reader = csv.reader(io.StringIO(text), skipinitialspace=True)
+    reader = csv.reader(text.splitlines(), skipinitialspace=True)
     for fields in reader:
         where = f"line {reader.line_num}"
         if not fields:
@@ -86,7 +90,7 @@ def _csv_rows(text: str) -> _Rows:
 def _json_rows(text: str) -> _Rows:
     try:
         rows = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"the file is not JSON: {error}") from None
     for number, row in enumerate(rows, 1):
         where = f"row {number}"

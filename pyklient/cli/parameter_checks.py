@@ -11,7 +11,7 @@ import click
 
 from pyklient import argument_checks
 
-__all__ = ["checked", "duration", "moment", "seconds", "separator", "text", "topic_name"]
+__all__ = ["ago", "checked", "moment", "seconds", "separator", "text", "topic_name"]
 
 _DURATION: Final = re.compile(
     r"P(?=.)(?:(?P<days>\d{1,6})D)?(?:T(?=.)(?:(?P<hours>\d{1,7})H)?(?:(?P<minutes>\d{1,9})M)?"
@@ -73,14 +73,21 @@ def moment(given: str) -> datetime:
     ValueError if *given* is not a time in the format of ISO 8601."""
     try:
         found = datetime.fromisoformat(given)
-    except ValueError:
+        return found.astimezone() if found.tzinfo is None else found
+    except (ValueError, OverflowError):
         raise ValueError(f"{given!r} is not a time such as 2025-03-01T00:00:00+00:00") from None
-    return found.astimezone() if found.tzinfo is None else found
 
 
-def duration(given: str) -> timedelta:
-    """Return the length of time that *given* names. Raises ValueError if *given* is not a duration of days,
-    hours, minutes and seconds in the format of ISO 8601."""
+def ago(given: str) -> datetime:
+    """Return the time that is as long ago as *given* says. Raises ValueError if *given* is not a duration of
+    days, hours, minutes and seconds in the format of ISO 8601, or goes back to before the year 1."""
+    try:
+        return datetime.now().astimezone() - _duration(given)
+    except OverflowError:
+        raise ValueError(f"{given!r} goes back to before the year 1") from None
+
+
+def _duration(given: str) -> timedelta:
     found = _DURATION.fullmatch(given)
     if found is None:
         raise ValueError(f"{given!r} is not a duration such as P1D, PT2H or PT30M")

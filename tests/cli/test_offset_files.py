@@ -15,6 +15,7 @@ def test_lines_are_read_as_they_are_written() -> None:
     assert csv_lines(_OFFSETS) == "clicks,0,17\nclicks,1,0\n"
     assert parse_offsets(csv_lines(_OFFSETS).encode(), "g") == _OFFSETS
     assert parse_offsets(b'\xef\xbb\xbf"clicks",0,17\r\n\r\nclicks, 1, 0', "g") == _OFFSETS
+    assert parse_offsets(b"clicks,0,17\rclicks,1,0\r", "g") == _OFFSETS
 
 
 def test_the_offsets_of_other_groups_are_left_out() -> None:
@@ -43,6 +44,8 @@ def test_json_keeps_the_text_that_is_stored_with_an_offset() -> None:
         (b"cli cks,0,17", "line 1: .*cli cks"),
         (b"\xff,0,17", "the file is not UTF-8"),
         (b"[{", "the file is not JSON"),
+        (b"[" * 100_000, "the file is not JSON"),
+        (b"x" * 200_000 + b",0,17", "the file is neither CSV nor JSON: field larger than"),
         (b"[7]", "row 1 is not an object with topic, partition and offset"),
         (b'[{"topic":"t","partition":0,"offset":true}]', "row 1: the offset True is not a whole number"),
         (b'[{"topic":"t","partition":0,"offset":1.5}]', "row 1: the offset 1.5 is not a whole number"),

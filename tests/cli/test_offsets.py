@@ -40,6 +40,10 @@ def test_offsets_are_shown_reset_exported_and_imported(
         [topic, "1", "-", "0", "3 is after the end of the log"],
     ]
     assert pyklient("offsets", "export", group).out == b""
+    for execute in ([], ["--execute"]):
+        nothing = pyklient("offsets", "reset", group, "--to-latest", *execute)
+        assert (nothing.code, nothing.out, nothing.err.count("\n")) == (0, b"", 1)
+        assert f"nothing was changed: group {group} has no committed offsets; name topics" in nothing.err
     done = pyklient("offsets", "reset", group, "--to-offset", "3", "--topic", f"{topic}:0", "--execute")
     assert (done.code, done.err) == (0, "")
     assert done.text.split() == ["topic", "partition", "kafka", "new", topic, "0", "-", "3"]
@@ -62,19 +66,20 @@ def test_offsets_are_shown_reset_exported_and_imported(
 
 
 def test_a_group_with_members_is_shown_what_would_change_and_fails(
-    pyklient: Pyklient, broker: Broker, topic: str, new_name: NewName
+    pyklient: Pyklient, broker: Broker, topic: str, new_name: NewName, tmp_path: Path
 ) -> None:
     group = new_name()
     with ConsumerConnector(broker.bootstrap_servers, group_id=group, auto_offset_reset="earliest") as member:
         next(iter(member.stream(topic)))
         member.commit_offsets({TopicPartition(topic, 0): 1})
-        plan = pyklient("offsets", "reset", group, "--to-latest")
-        assert plan.text.split()[-4:] == [topic, "0", "1", "4"]
-        assert (plan.code, plan.err.count("\n")) == (1, 1)
-        assert f"nothing was changed: group {group} has 1 member" in plan.err
-        done = pyklient("offsets", "reset", group, "--to-latest", "--execute")
-        assert (done.code, done.out) == (1, b"")
-        assert f"cannot reset the offsets of group {group}, which has 1 member" in done.err
+        file = tmp_path / "offsets"
+        file.write_text(f"{topic},0,4\n")
+        for arguments in (["reset", group, "--to-latest"], ["import", group, str(file)]):
+            for execute in ([], ["--execute"]):
+                plan = pyklient("offsets", *arguments, *execute)
+                assert plan.text.split()[-4:] == [topic, "0", "1", "4"]
+                assert (plan.code, plan.err.count("\n")) == (1, 1)
+                assert f"nothing was changed: group {group} has 1 member" in plan.err
     with Admin(broker.bootstrap_servers) as admin:
         assert admin.group_offsets(group)[TopicPartition(topic, 0)].offset == 1
 
@@ -89,6 +94,8 @@ def test_wrong_calls_say_what_to_do(pyklient: Pyklient, tmp_path: Path) -> None:
         ),
         (["reset", "g", "--to-latest", "--shift-by", "1"], "not --to-latest and --shift-by"),
         (["reset", "g", "--by-duration", "2h"], "'2h' is not a duration such as P1D, PT2H or PT30M"),
+        (["reset", "g", "--by-duration", "P999999D"], "'P999999D' goes back to before the year 1"),
+        (["reset", "g", "--to-datetime", "0001-01-01"], "'0001-01-01' is not a time such as"),
         (["reset", "g", "--to-datetime", "today"], "'today' is not a time such as 2025-03-01T00:00:00+00:00"),
         (["reset", "g", "--to-latest", "--topic", "t:x"], "'t:x' is neither TOPIC nor TOPIC:0,1"),
         (["import", "g", str(wrong)], f"cannot read {wrong}: line 1 is neither topic,partition,offset"),

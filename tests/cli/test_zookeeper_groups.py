@@ -244,3 +244,42 @@ def test_what_is_not_there_is_one_sentence_that_says_what_to_check(
     wrong = pyklient("groups", "list", "--zookeeper", "host:port/chroot")
     assert wrong.code == 2
     assert "'host:port' is not host:port; pass for example 'one:2181,two:2181/kafka'" in wrong.err
+
+
+def test_offsets_are_copied_from_zookeeper_to_kafka_and_back(
+    pyklient: Pyklient,
+    zookeeper_kafka: ZooKeeperKafka,
+    create_nodes: CreateNodes,
+    topic: str,
+    new_name: NewName,
+) -> None:
+    group, cluster = new_name(), ("--zookeeper", zookeeper_kafka.zookeeper_connect)
+
+    def copy(*arguments: str) -> Done:
+        return pyklient("offsets", "copy", group, *arguments, *cluster)
+
+    def offsets(storage: str) -> str:
+        return pyklient("offsets", "export", group, "--storage", storage, *cluster).text
+
+    nothing = copy("--to", "kafka", "--execute")
+    assert (nothing.code, nothing.out) == (0, b"")
+    assert nothing.err == f"pyklient: group {group} has no offsets in ZooKeeper\n"
+
+    create_nodes(group, {f"offsets/{topic}/0": b"6", f"offsets/{topic}/1": b"2"})
+    plan = copy("--to", "kafka")
+    assert plan.err == "pyklient: nothing was changed; --execute makes these changes\n"
+    head = ["topic", "partition", "zookeeper", "kafka", "before", "kafka", "after"]
+    assert plan.text.split() == [*head, topic, "0", "6", "-", "6", topic, "1", "2", "-", "2"]
+    assert offsets("kafka") == ""
+
+    done = copy("--to", "kafka", "--execute", "--follow", "--interval", "0.1", "-n", "2")
+    assert (done.code, done.err, done.text.count("topic")) == (0, "", 2)
+    assert offsets("kafka") == offsets("zookeeper") == f"{topic},0,6\n{topic},1,2\n"
+
+    ahead = ("reset", group, "--to-offset", "5", "--topic", f"{topic}:1", "--storage", "kafka", "--execute")
+    assert pyklient("offsets", *ahead, *cluster).code == 0
+    done = copy("--to", "kafka", "--execute")
+    assert (done.code, done.err.count("\n")) == (1, 1)
+    assert f"1 offset in Kafka stayed larger than the one to copy: {topic}-1; --lower replaces" in done.err
+    assert copy("--to", "zookeeper", "--execute").code == 0
+    assert offsets("zookeeper") == f"{topic},0,6\n{topic},1,5\n"

@@ -1,7 +1,7 @@
 """``pyklient offsets``: show, reset, export, import and copy the committed offsets of a group."""
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,7 +12,7 @@ from pyklient.admin import Admin, OffsetCopy, OffsetReset, StoredOffsets
 from pyklient.cli.cluster_options import ClusterOptions, cluster_options
 from pyklient.cli.live_screen import frame_options, watch
 from pyklient.cli.offset_files import csv_lines, json_rows, parse_offsets
-from pyklient.cli.parameter_checks import checked, duration, moment, text
+from pyklient.cli.parameter_checks import ago, checked, moment, text
 from pyklient.cli.standard_streams import complain
 from pyklient.cli.tables import print_json, print_table
 from pyklient.config import AdminConfig
@@ -107,7 +107,7 @@ Examples:
 @click.option(
     "--by-duration",
     metavar="PnDTnHnMnS",
-    callback=checked(duration),
+    callback=checked(ago),
     help="To the first record since so long ago, such as PT2H.",
 )
 @click.option("--to-offset", type=click.IntRange(0, argument_checks.INT64_MAX), help="To this offset.")
@@ -123,7 +123,7 @@ def reset(
     to_latest: bool,
     to_current: bool,
     to_datetime: datetime | None,
-    by_duration: timedelta | None,
+    by_duration: datetime | None,
     to_offset: int | None,
     shift_by: int | None,
     topics: tuple[list[str | TopicPartition], ...],
@@ -134,15 +134,15 @@ def reset(
 ) -> None:
     """Move the committed offsets of GROUP, which must have no members.
 
-    Without --execute, nothing is changed: the command shows each offset before and after. Give exactly one of
-    the options that begin with --to, --by and --shift.
+    The command shows each offset before and after. Nothing is changed without --execute, and while GROUP has
+    members: the exit code is then 1. Give exactly one of the options that begin with --to, --by and --shift.
     """
     targets: dict[str, Any] = {
         "--to-earliest": "earliest" if to_earliest else None,
         "--to-latest": "latest" if to_latest else None,
         "--to-current": "current" if to_current else None,
         "--to-datetime": to_datetime,
-        "--by-duration": None if by_duration is None else datetime.now().astimezone() - by_duration,
+        "--by-duration": by_duration,
         "--to-offset": to_offset,
         "--shift-by": shift_by,
     }
@@ -151,13 +151,14 @@ def reset(
         listed = f"not {' and '.join(given)}" if given else f"one of {', '.join(targets)}"
         raise click.UsageError(f"give exactly one option that says where to move the offsets: {listed}")
     with _admin(cluster) as admin:
-        done = admin.reset_offsets(
+        done = _reset(
+            admin,
             group,
-            None if shift_by is not None else next(iter(given.values())),
+            execute,
+            to=None if shift_by is not None else next(iter(given.values())),
             shift_by=shift_by,
             topics=_flat(topics),
             storage=storage,
-            execute=execute,
         )
     _show_reset(done, as_json=as_json)
 
@@ -218,7 +219,8 @@ def import_(
     except ValueError as error:
         raise click.UsageError(f"cannot read {file}: {error}") from None
     with _admin(cluster) as admin:
-        _show_reset(admin.reset_offsets(group, wanted, storage=storage, execute=execute), as_json=as_json)
+        done = _reset(admin, group, execute, to=wanted, storage=storage)
+    _show_reset(done, as_json=as_json)
 
 
 @offsets.command(
@@ -275,7 +277,9 @@ def copy(
             f"{counted(len(ahead), 'offset')} in {_name(to)} did not change, because the offset to copy is "
             f"smaller: {', '.join(ahead)}; to copy smaller offsets too, add --lower"
         )
-    if not execute:
+    if not done:
+        complain(f"group {group} has no offsets in {_name('kafka' if to == 'zookeeper' else 'zookeeper')}")
+    elif not execute:
         _say_that_nothing_changed()
 
 
@@ -285,6 +289,15 @@ def _flat(topics: Iterable[list[str | TopicPartition]]) -> list[str | TopicParti
 
 def _admin(cluster: ClusterOptions) -> Admin:
     return Admin(**cluster.options(AdminConfig))
+
+
+def _reset(admin: Admin, group: str, execute: bool, **wanted: Any) -> OffsetReset:
+    """Return the reset of *group* to what *wanted* says. It is carried out if *execute* is true and the group
+    has no members."""
+    plan = admin.reset_offsets(group, **wanted)
+    if not execute or plan.members:
+        return plan
+    return admin.reset_offsets(group, **wanted, execute=True)
 
 
 def _facts(partition: TopicPartition, stored: StoredOffsets) -> dict[str, Any]:
@@ -319,8 +332,11 @@ def _show_reset(done: OffsetReset, *, as_json: bool) -> None:
         hidden = {"note"} if all(row["note"] is None for row in rows) else set()
         columns = [name for name in rows[0] if name not in hidden]
         print_table(columns, [[row[name] for name in columns] for row in rows])
-    else:
-        complain(f"group {done.group_id} has no committed offsets; name topics with --topic")
+    if not rows:
+        complain(
+            f"nothing was changed: group {done.group_id} has no committed offsets; name topics with --topic"
+        )
+        return
     if done.members:
         raise click.ClickException(
             f"nothing was changed: group {done.group_id} has {counted(done.members, 'member')}. Stop all "
