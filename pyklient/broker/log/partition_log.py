@@ -17,7 +17,7 @@ from pyklient.broker.log.aborted_transactions import aborted_transactions
 from pyklient.broker.log.batch_headers import BatchHeader
 from pyklient.broker.log.clean_shutdown import LogState
 from pyklient.broker.log.compaction import read_segments, write_compacted
-from pyklient.broker.log.high_watermark import Watermarks
+from pyklient.broker.log.high_watermark_advance import Watermarks
 from pyklient.broker.log.log_config import LogConfig
 from pyklient.broker.log.offset_assignment import AssignedRecords, overwrite_offsets, reencode
 from pyklient.broker.log.producer_state import ProducerStates

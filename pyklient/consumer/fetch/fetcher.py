@@ -20,7 +20,7 @@ from pyklient.config import ConsumerConfig
 from pyklient.consumer.fetch.fetch_budget import ExpectedResponse, FetchBudget, ResponseMemory
 from pyklient.consumer.fetch.fetch_position import Cursor, FetchedBatches, FetchFailure
 from pyklient.consumer.fetch.fetch_session import FetchSession, Wanted, name_all
-from pyklient.consumer.fetch.fetched_partition import FetchedPartition, within_queues
+from pyklient.consumer.fetch.fetcher_handover import FetchedPartition, within_queues
 from pyklient.consumer.fetch.max_wait import MaxWait
 from pyklient.consumer.fetch.partial_messages import LIMITED, as_many_as_fit, ask_for_more
 from pyklient.error_codes import ErrorCode

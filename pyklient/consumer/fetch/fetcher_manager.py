@@ -8,7 +8,7 @@ from pyklient.config import ConsumerConfig
 from pyklient.consumer.fetch.fetch_budget import FetchBudget
 from pyklient.consumer.fetch.fetch_position import Cursor
 from pyklient.consumer.fetch.fetch_queue import FetchQueue
-from pyklient.consumer.fetch.fetched_partition import FetchedPartition
+from pyklient.consumer.fetch.fetcher_handover import FetchedPartition
 from pyklient.consumer.fetch.leader_lookup import LeaderLookup, start_point_of
 from pyklient.consumer.fetch.start_lookup import StartLookup
 from pyklient.consumer.start_points import StartPoint, find_offsets

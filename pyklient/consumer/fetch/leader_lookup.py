@@ -15,8 +15,8 @@ from pyklient.config import ConsumerConfig
 from pyklient.config.offset_reset import duration_of
 from pyklient.consumer.fetch.fetch_budget import FetchBudget
 from pyklient.consumer.fetch.fetch_position import Cursor, FetchFailure
-from pyklient.consumer.fetch.fetched_partition import FetchedPartition
 from pyklient.consumer.fetch.fetcher import Fetcher, may_pass
+from pyklient.consumer.fetch.fetcher_handover import FetchedPartition
 from pyklient.consumer.start_points import StartPoint, find_offsets
 from pyklient.errors import ClosedError, ForkError, KafkaError, OffsetOutOfRangeError
 from pyklient.log_events import log_fields

@@ -6,7 +6,7 @@ from typing import Any
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.fetch.fetch_position import Cursor
-from pyklient.consumer.fetch.fetched_partition import FetchedPartition
+from pyklient.consumer.fetch.fetcher_handover import FetchedPartition
 from pyklient.consumer.fetch.fetcher_manager import FetcherManager
 from pyklient.consumer.owned_partitions import OwnedPartition
 from pyklient.errors import ClosedError

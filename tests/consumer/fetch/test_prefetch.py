@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pyklient.consumer.consumer_connector import ConsumerConnector
-from pyklient.consumer.fetch.fetched_partition import FetchedPartition, within_queues
+from pyklient.consumer.fetch.fetcher_handover import FetchedPartition, within_queues
 from pyklient.protocol.messages import FetchRequest, FetchResponse
 from tests.consumer.feed import Feed, wait_for
 from tests.consumer.stream.bench import Bench, batch, values

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from pyklient.consumer.consumer_connector import ConsumerConnector
-from pyklient.consumer.fetch.fetched_partition import FetchedPartition
 from pyklient.consumer.fetch.fetcher import Fetcher
+from pyklient.consumer.fetch.fetcher_handover import FetchedPartition
 from pyklient.consumer.group.rebalance_listener import ConsumerRebalanceListener
 from pyklient.consumer.kafka_stream import KafkaStream
 from pyklient.errors import ClosedError, KafkaTimeoutError, OffsetOutOfRangeError, PartitionNotAssignedError

@@ -107,18 +107,18 @@ MUTANTS: Final = (
     ),
     Mutant(
         "broker: the high watermark is the last offset",
-        "pyklient/broker/log/high_watermark.py",
+        "pyklient/broker/log/high_watermark_advance.py",
         "        self.high_watermark = log_end_offset\n",
         "        self.high_watermark = log_end_offset - 1\n",
         ("tests/broker/handlers/test_fetch.py::test_records_are_read_in_every_version_and_codec",),
     ),
     Mutant(
         "broker: committed reads go beyond the last stable offset",
-        "pyklient/broker/log/high_watermark.py",
+        "pyklient/broker/log/high_watermark_advance.py",
         "self.high_watermark if isolation_level == READ_UNCOMMITTED else self.last_stable_offset",
         "self.high_watermark",
         (
-            "tests/broker/log/test_high_watermark.py::test_committed_reads_end_at_the_last_stable_offset",
+            "tests/broker/log/test_high_watermark_advance.py::test_committed_reads_end_at_the_last_stable_offset",
             "tests/broker/handlers/test_isolation.py::test_read_committed_ends_at_the_last_stable_offset",
         ),
     ),
@@ -151,7 +151,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "broker: a waiting fetch is not woken by new records",
-        "pyklient/broker/log/high_watermark.py",
+        "pyklient/broker/log/high_watermark_advance.py",
         "        if self._listeners:\n            self.wake()\n",
         "",
         ("tests/broker/handlers/test_fetch.py::test_a_waiting_fetch_is_answered_when_records_come",),
@@ -239,7 +239,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "broker: an open transaction does not hold the last stable offset",
-        "pyklient/broker/log/high_watermark.py",
+        "pyklient/broker/log/high_watermark_advance.py",
         "log_end_offset if first_open_offset is None else first_open_offset",
         "log_end_offset",
         (

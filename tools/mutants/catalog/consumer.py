@@ -399,7 +399,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a queue accepts any number of chunks",
-        "pyklient/consumer/fetch/fetched_partition.py",
+        "pyklient/consumer/fetch/fetcher_handover.py",
         "    return [state for state in states if state.queue in with_space]",
         "    return states",
         (
@@ -408,7 +408,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: partitions without new records keep another from being read",
-        "pyklient/consumer/fetch/fetched_partition.py",
+        "pyklient/consumer/fetch/fetcher_handover.py",
         "    return [state for state in states if state.queue in with_space]",
         "    return [state for state in states if state.queue in with_space][:1]",
         (

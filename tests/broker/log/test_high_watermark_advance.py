@@ -6,7 +6,7 @@ import pytest
 
 from pyklient.broker.cluster.topic_configs import topic_config_defs
 from pyklient.broker.config import BrokerConfig
-from pyklient.broker.log.high_watermark import READ_UNCOMMITTED, Watermarks
+from pyklient.broker.log.high_watermark_advance import READ_UNCOMMITTED, Watermarks
 from pyklient.broker.log.log_config import LogConfig
 from pyklient.broker.log.partition_log import PartitionLog
 from pyklient.kernel import encode_batch, read_records
