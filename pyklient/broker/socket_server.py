@@ -185,9 +185,8 @@ class _Connection:
     async def _handle(self, received: ReceivedRequest) -> ResponseWithFiles:
         message = received.message
         if message is None:
-            return ResponseWithFiles(
-                api_versions(self._node.config.transaction_version, ErrorCode.UNSUPPORTED_VERSION), {}
-            )
+            level = self._node.config.transaction_version
+            return ResponseWithFiles(api_versions(level, 0, ErrorCode.UNSUPPORTED_VERSION), {})
         handler = HANDLERS.get(type(message))
         if handler is None:
             raise ProtocolError(f"this broker does not support {type(message).__name__}")

@@ -79,27 +79,35 @@ Handler: TypeAlias = Callable[
 
 
 _TRANSACTION_VERSION: Final = "transaction.version"
+_FEATURES_FROM_0: Final = 4
 
 
-def api_versions(transaction_version: int, error_code: int = ErrorCode.NONE) -> ApiVersionsResponse:
-    """Return the response to an ApiVersions request: each API in the table of handlers, with the versions
-    that the message classes support.
+def api_versions(
+    transaction_version: int, version: int, error_code: int = ErrorCode.NONE
+) -> ApiVersionsResponse:
+    """Return the response to an ApiVersions request of *version*: each API in the table of handlers, with the
+    versions that the message classes support.
 
-    The features in the response tell producers which version of transactions they may use (KIP-890).
+    The features in the response tell producers which version of transactions they may use (KIP-890). As in
+    Kafka, a feature of level 0 is not listed.
     """
+    features = [_TRANSACTION_VERSION] if transaction_version else []
     return ApiVersionsResponse(
         supported_features=[
             ApiVersionsResponse.SupportedFeatureKey(
-                name=_TRANSACTION_VERSION, min_version=0, max_version=transaction_version
+                name=name,
+                # Java's clients before version 4 of the request reject 0.
+                min_version=0 if version >= _FEATURES_FROM_0 else 1,
+                max_version=transaction_version,
             )
+            for name in features
         ],
         finalized_features_epoch=0,
         finalized_features=[
             ApiVersionsResponse.FinalizedFeatureKey(
-                name=_TRANSACTION_VERSION,
-                min_version_level=transaction_version,
-                max_version_level=transaction_version,
+                name=name, min_version_level=transaction_version, max_version_level=transaction_version
             )
+            for name in features
         ],
         error_code=error_code,
         api_keys=[
@@ -112,9 +120,9 @@ def api_versions(transaction_version: int, error_code: int = ErrorCode.NONE) -> 
 
 
 def _api_versions(
-    node: NodeState, _request: ApiVersionsRequest, _context: RequestContext
+    node: NodeState, _request: ApiVersionsRequest, context: RequestContext
 ) -> ApiVersionsResponse:
-    return api_versions(node.config.transaction_version)
+    return api_versions(node.config.transaction_version, context.version)
 
 
 HANDLERS: dict[type[ApiMessage], Handler] = {

@@ -11,12 +11,14 @@ from pyklient.broker.handlers.request_context import RequestContext
 from pyklient.broker.log.partition_log import ProducerIdentity
 from pyklient.broker.node_state import NodeState
 from pyklient.broker.transactions.transaction import EPOCH_BUMP
+from pyklient.error_codes import ErrorCode
 from pyklient.protocol.messages import TxnOffsetCommitRequest, TxnOffsetCommitResponse
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["txn_offset_commit"]
 
 _PRODUCER_FENCED: Final = 2
+_ABORTABLE: Final = 4
 _ADDS_GROUP: Final = 5
 
 
@@ -46,7 +48,10 @@ def txn_offset_commit(
     try:
         _commit(node, request, context.version, offsets)
     except ApiError as error:
-        codes = dict.fromkeys(codes, fenced_code(error.code, context.version, _PRODUCER_FENCED))
+        code = fenced_code(error.code, context.version, _PRODUCER_FENCED)
+        if code is ErrorCode.TRANSACTION_ABORTABLE and context.version < _ABORTABLE:
+            code = ErrorCode.INVALID_TXN_STATE
+        codes = dict.fromkeys(codes, code)
     return TxnOffsetCommitResponse(
         topics=[
             TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic(

@@ -5,6 +5,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from pyklient.broker import Broker
 from pyklient.broker.handlers.apis import HANDLERS
 from pyklient.error_codes import ErrorCode
@@ -51,8 +53,21 @@ def test_api_versions_lists_what_is_served_in_all_its_versions(client: WireClien
     listed = {one.api_key: (one.min_version, one.max_version) for one in response.api_keys}
     assert listed == {request.api_key: request.versions for request in HANDLERS}
     assert all(versions[0] == 0 for versions in listed.values())
-    features = {each.name: each.max_version_level for each in response.finalized_features}
-    assert features == {"transaction.version": 2}
+
+
+@pytest.mark.parametrize(
+    ("level", "version", "supported"), [(2, 4, [(0, 2)]), (2, 3, [(1, 2)]), (1, 3, [(1, 1)]), (0, 4, [])]
+)
+def test_the_version_of_transactions_is_a_feature_in_the_form_that_each_client_accepts(
+    level: int, version: int, supported: list[tuple[int, int]]
+) -> None:
+    with Broker(transaction_version=level) as broker, WireClient(broker) as client:
+        request = ApiVersionsRequest(client_software_name="t", client_software_version="1")
+        response = client.ask(request, ApiVersionsResponse, version)
+    found = [(each.min_version, each.max_version) for each in response.supported_features]
+    assert found == supported
+    finalized = [(each.name, each.max_version_level) for each in response.finalized_features]
+    assert finalized == [("transaction.version", level)] * len(supported)
     assert response.finalized_features_epoch == 0
 
 

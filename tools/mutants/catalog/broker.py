@@ -288,6 +288,42 @@ MUTANTS: Final = (
         ("tests/broker/log/test_transactions.py::test_late_batches_and_markers_are_refused",),
     ),
     Mutant(
+        "broker: records of version 1 begin a transaction that the coordinator does not know",
+        "pyklient/broker/handlers/produce.py",
+        "        if not log.producers.has_open_transaction(*producer):\n",
+        "        if not log.producers.has_open_transaction(*producer) and version >= _ADDS_PARTITIONS:\n",
+        (
+            "tests/broker/handlers/test_transactions.py::test_version_1_must_add_a_partition_before_it_produces",
+        ),
+    ),
+    Mutant(
+        "broker: a transaction that was being ended is forgotten",
+        "pyklient/broker/transactions/transaction_coordinator.py",
+        "                elif transaction.is_prepared:\n",
+        "                elif transaction.is_prepared and transaction.timeout_ms < 0:\n",
+        (
+            "tests/broker/handlers/test_transactions.py::test_a_decision_holds_if_the_markers_cannot_be_written_at_once",
+        ),
+    ),
+    Mutant(
+        "broker: pending offsets are stable",
+        "pyklient/broker/handlers/offset_fetch.py",
+        "    if partition in unstable:\n",
+        "    if partition in unstable and partition.partition < 0:\n",
+        (
+            "tests/broker/handlers/test_transactions.py::test_pending_offsets_are_unstable_until_the_transaction_ends",
+        ),
+    ),
+    Mutant(
+        "broker: a fetch does not list aborted transactions",
+        "pyklient/broker/handlers/fetch.py",
+        "    if not isinstance(records, FileSlice):\n        return []\n",
+        "    return []\n",
+        (
+            "tests/broker/handlers/test_transactions.py::test_a_fetch_lists_the_aborted_transactions_of_its_records",
+        ),
+    ),
+    Mutant(
         "broker: a refused commit is kept",
         "pyklient/broker/handlers/offset_commit.py",
         "            error_for_all\n            or unknown_topic\n",
