@@ -20,7 +20,7 @@ from pyklient.cli.standard_streams import complain
 from pyklient.config import AdminConfig, ClientConfig, ConsumerConfig, ProducerConfig
 from pyklient.config.dotted_names import typed, with_underscores
 from pyklient.config.option_checks import check_option
-from pyklient.config.option_declarations.client_options import unknown_option
+from pyklient.config.option_declarations.common_options import unknown_option
 from pyklient.errors import ConfigurationError, KafkaError
 
 __all__ = ["ClusterOptions", "cluster_options", "naming_our_timeout", "options_of_file"]

@@ -1,7 +1,7 @@
 """The options of the clients, as frozen dataclasses. ``option_declarations`` declares each option once."""
 
 from pyklient.config.bootstrap_servers import DEFAULT_SERVERS
-from pyklient.config.option_declarations.client_options import AdminConfig, ClientConfig
+from pyklient.config.option_declarations.common_options import AdminConfig, ClientConfig
 from pyklient.config.option_declarations.consumer_options import NOT_READ, ConsumerConfig
 from pyklient.config.option_declarations.producer_options import HasPartition, ProducerConfig
 

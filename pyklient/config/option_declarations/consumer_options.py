@@ -9,7 +9,7 @@ from pyklient.assignors.assignor import Assignor
 from pyklient.assignors.assignors_by_name import BUILT_IN_ASSIGNORS, parse_strategy
 from pyklient.config.offset_reset import duration_of
 from pyklient.config.option_checks import MIB, option
-from pyklient.config.option_declarations.client_options import ClientConfig
+from pyklient.config.option_declarations.common_options import ClientConfig
 from pyklient.corrupt_records import CorruptHandler, CorruptRecords
 from pyklient.errors import ConfigurationError
 from pyklient.offset_stores.offset_store import OffsetStore

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from pyklient.config.option_checks import INT32_MAX, MIB, option
-from pyklient.config.option_declarations.client_options import ClientConfig
+from pyklient.config.option_declarations.common_options import ClientConfig
 from pyklient.errors import ConfigurationError
 from pyklient.serialization import Encoder
 

@@ -35,7 +35,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "config: with zookeeper, the client also tries localhost:9092",
-        "pyklient/config/option_declarations/client_options.py",
+        "pyklient/config/option_declarations/common_options.py",
         "if self.cluster is self.zookeeper:",
         "if False:",
         (_OPTIONS + "test_with_zookeeper_the_default_bootstrap_server_is_not_used",),
