@@ -222,7 +222,7 @@ WRONG: dict[str, tuple[Any, type[Exception], str]] = {
     "unknown": (
         {"value": [b"a"], "offset": [5]},
         ConfigurationError,
-        r"'offset' \(int64\) is none of .* drop the",
+        r"'offset' \(int64\) is not one of .* drop the",
     ),
     "the index of a filtered pandas data frame": (
         {"value": [b"a"], "__index_level_0__": [1]},
