@@ -1,4 +1,5 @@
-"""docs/failover.md, step by step: the commands of the page move a group to another cluster, and back."""
+"""docs/failover.md, step by step: the commands of the page move a group to another cluster, and back. A group
+also continues if the first cluster is lost."""
 
 import shlex
 import subprocess
@@ -105,3 +106,22 @@ def test_the_page_moves_a_group_to_another_cluster_and_back(tmp_path: Path) -> N
         seen += billed(east, 70)
         assert sorted(seen) == list(range(700))
         assert not commands.left
+
+
+def test_the_page_lets_a_group_continue_in_the_copy_of_a_lost_cluster() -> None:
+    with Broker() as east, Broker() as west:
+        commands = _Commands(east, west)
+        with Admin(east.bootstrap_servers) as admin:
+            admin.create_topic("invoices", 2)
+        with commands.running("mirror --from"):
+            produced(east, 0, 600)
+            seen = billed(east, 250)
+            until(lambda: stored(west.bootstrap_servers, "invoices") == 600, "all records in the copy")
+            until(lambda: sum(offsets(west).values()) == 250, "the offsets of the group in the copy")
+            seen += billed(east, 100)
+            east.close()
+        translated = sum(offsets(west).values())
+        assert translated in (250, 350)  # of the first commit, or of both
+        seen += billed(west, 600 - translated)
+    assert set(seen) == set(range(600))
+    assert len(seen) == 600 + 350 - translated
