@@ -11,7 +11,7 @@ import operator
 import re
 import reprlib
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from pyklient.errors import ConfigurationError
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
@@ -20,7 +20,10 @@ __all__ = [
     "INT16_MAX",
     "INT32_MAX",
     "INT64_MAX",
+    "ISOLATION_LEVELS",
+    "IsolationLevel",
     "flag",
+    "isolation_level",
     "mapping",
     "names",
     "partition",
@@ -40,6 +43,9 @@ __all__ = [
 INT16_MAX: Final = 2**15 - 1
 INT32_MAX: Final = 2**31 - 1
 INT64_MAX: Final = 2**63 - 1
+IsolationLevel: TypeAlias = Literal["read_uncommitted", "read_committed"]
+ISOLATION_LEVELS: Final = get_args(IsolationLevel)
+"""The isolation levels. The position of a level is its number in requests."""
 _PARTITION: Final = "TopicPartition('clicks', 0)"
 _TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]+")
 _LONGEST_TOPIC: Final = 249
@@ -115,6 +121,15 @@ def flag(value: Any, name: str) -> bool:
     if not isinstance(value, bool):
         raise TypeError(f"{name} takes True or False, not {reprlib.repr(value)}")
     return value
+
+
+def isolation_level(value: Any) -> int:
+    """Return the number of the isolation level *value* in requests. Otherwise raise ConfigurationError."""
+    if value not in ISOLATION_LEVELS:
+        raise ConfigurationError(
+            f"isolation_level={value!r} is not one of {', '.join(map(repr, ISOLATION_LEVELS))}"
+        )
+    return ISOLATION_LEVELS.index(value)
 
 
 def plain_function(value: Any, name: str) -> None:

@@ -159,10 +159,19 @@ class FetchRequestBuilder:
 
 
 def wire_request(
-    fetches: Iterable[PartitionFetch], max_wait_ms: int = 0, min_bytes: int = 0, max_bytes: int = INT32_MAX
+    fetches: Iterable[PartitionFetch],
+    max_wait_ms: int = 0,
+    min_bytes: int = 0,
+    max_bytes: int = INT32_MAX,
+    *,
+    isolation_level: int = 0,
 ) -> FetchRequest:
     """Return *fetches* as a request of Kafka's protocol, in the same order. Since Kafka 0.10.1, a broker
-    fills its response in the order of the request."""
+    fills its response in the order of the request.
+
+    If *isolation_level* is 1 (``read_committed``), the broker sends records up to the last stable offset
+    only, and lists the aborted transactions.
+    """
     topics: list[FetchRequest.FetchTopic] = []
     for each in fetches:
         if not topics or topics[-1].topic != each.topic:
@@ -172,4 +181,10 @@ def wire_request(
                 partition=each.partition, fetch_offset=each.offset, partition_max_bytes=each.max_bytes
             )
         )
-    return FetchRequest(max_wait_ms=max_wait_ms, min_bytes=min_bytes, max_bytes=max_bytes, topics=topics)
+    return FetchRequest(
+        max_wait_ms=max_wait_ms,
+        min_bytes=min_bytes,
+        max_bytes=max_bytes,
+        isolation_level=isolation_level,
+        topics=topics,
+    )

@@ -17,6 +17,7 @@ from pyklient.errors import (
 )
 from pyklient.kernel import Message, decode
 from pyklient.protocol.messages import FetchResponse
+from pyklient.protocol.records import AbortedTransactions
 from pyklient.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ class Fetched:
     offset after the last message that all in-sync replicas have. If the fetch failed, iterating over the
     Fetched raises its ``error``. Only ``multifetch`` and a BrokerConsumer return such a Fetched;
     ``SimpleConsumer.fetch`` raises the error itself. ``error_code`` is the error code of the broker, or 0.
+    ``last_stable_offset`` is the first offset of the oldest open transaction, or the high watermark if no
+    transaction is open. It is -1 if the broker did not tell, as brokers before Kafka 0.11.
     """
 
     messages: list[Message] = field(default_factory=list)
@@ -40,6 +43,7 @@ class Fetched:
     high_watermark: int = -1
     error: KafkaError | None = None
     error_code: int = 0
+    last_stable_offset: int = -1
 
     def __iter__(self) -> Iterator[Message]:
         if self.error is not None:
@@ -70,10 +74,17 @@ def _fetched(fetch: PartitionFetch, data: "PartitionData") -> Fetched:
     try:
         if code:
             raise _error(fetch, code)
-        messages, next_offset = _messages(fetch, data.records or b"")
+        messages, next_offset = _messages(
+            fetch, data.records or b"", AbortedTransactions.listed(data.aborted_transactions)
+        )
     except KafkaError as error:
-        return Fetched(high_watermark=data.high_watermark, error=error, error_code=code)
-    return Fetched(messages, next_offset, data.high_watermark)
+        return Fetched(
+            high_watermark=data.high_watermark,
+            error=error,
+            error_code=code,
+            last_stable_offset=data.last_stable_offset,
+        )
+    return Fetched(messages, next_offset, data.high_watermark, last_stable_offset=data.last_stable_offset)
 
 
 def _left_out(where: TopicPartition) -> Fetched:
@@ -85,13 +96,16 @@ def _error(fetch: PartitionFetch, code: int) -> KafkaError:
     return OffsetOutOfRangeError(str(error)) if error.name == "OFFSET_OUT_OF_RANGE" else error
 
 
-def _messages(fetch: PartitionFetch, records: memoryview | bytes) -> tuple[list[Message], int]:
-    """Return all messages in *records* from the offset of *fetch* on, and the offset of the next fetch."""
+def _messages(
+    fetch: PartitionFetch, records: memoryview | bytes, aborted: AbortedTransactions | None
+) -> tuple[list[Message], int]:
+    """Return all messages in *records* from the offset of *fetch* on, and the offset of the next fetch. Leave
+    out the messages of *aborted* transactions."""
     where, messages = fetch.where, list[Message]()
     position, next_offset = 0, fetch.offset
     while True:
         try:
-            chunk = decode(records, *where, next_offset, position=position)
+            chunk = decode(records, *where, next_offset, position=position, aborted=aborted)
         except (CorruptRecordError, UnsupportedCodecError, MessageTooLargeError) as error:
             if messages:
                 break  # what comes before goes first; the next fetch meets the error

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final, Self, Unpack, overload
 
 from pyklient import argument_checks
-from pyklient.argument_checks import INT64_MAX
+from pyklient.argument_checks import INT64_MAX, IsolationLevel
 from pyklient.config import DEFAULT_SERVERS
 from pyklient.config.keyword_types import AdminOptions
 from pyklient.consumer.simple.broker_consumer import BrokerConsumer
@@ -35,8 +35,8 @@ class SimpleConsumer(ThreadlessClient):
 
     Several threads may use it at the same time. Each call takes at most ``default_api_timeout_ms`` and raises
     KafkaTimeoutError after that. A wrong argument raises TypeError or ConfigurationError before a request is
-    sent. All records are read, also those of open or aborted transactions (``read_uncommitted``). The options
-    are those of ``AdminConfig``.
+    sent. Unless *isolation_level* is ``read_committed``, the records of open and aborted transactions are
+    read too. The options are those of ``AdminConfig``.
     """
 
     EARLIEST: Final = EARLIEST
@@ -77,21 +77,33 @@ class SimpleConsumer(ThreadlessClient):
         options = simple_consumer_options(properties, profile)
         return cls(**options) if profile is None else BrokerConsumer(**options)
 
-    def fetch(self, topic: str, partition: int, offset: int, max_bytes: int = 1_048_576) -> Fetched:
+    def fetch(
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        max_bytes: int = 1_048_576,
+        isolation_level: IsolationLevel = "read_uncommitted",
+    ) -> Fetched:
         """Return the messages of a partition from *offset* on, up to about *max_bytes*.
 
-        If *offset* is the end of the log, returns at once, without messages. Raises OffsetOutOfRangeError,
+        If *offset* is the end of the log, returns at once, without messages. With the *isolation_level*
+        ``read_committed``, the messages of aborted transactions are left out, and the messages end before the
+        first open transaction (``Fetched.last_stable_offset``). Raises OffsetOutOfRangeError,
         CorruptRecordError or BrokerError. If a message is larger than *max_bytes*, brokers since 0.10.1
         return this one message. With older brokers, raises MessageTooLargeError.
         """
         where = _where(topic, partition)
-        fetched = self.multifetch({where: offset}, max_bytes)[where]
+        fetched = self.multifetch({where: offset}, max_bytes, isolation_level)[where]
         if fetched.error is not None:
             raise fetched.error
         return fetched
 
     def multifetch(
-        self, positions: Mapping[TopicPartition, int], max_bytes: int = 1_048_576
+        self,
+        positions: Mapping[TopicPartition, int],
+        max_bytes: int = 1_048_576,
+        isolation_level: IsolationLevel = "read_uncommitted",
     ) -> dict[TopicPartition, Fetched]:
         """Return the results of :meth:`fetch` for several partitions, in the order of *positions*.
 
@@ -101,7 +113,8 @@ class SimpleConsumer(ThreadlessClient):
         given = argument_checks.mapping(positions, "positions", "{TopicPartition('clicks', 0): 17}")
         wanted = {argument_checks.partition(each, "positions"): offset for each, offset in given.items()}
         fetches = {each: PartitionFetch(*each, offset, max_bytes) for each, offset in wanted.items()}
-        found = self._play(_multifetch(fetches))
+        level = argument_checks.isolation_level(isolation_level)
+        found = self._play(_multifetch(fetches, level))
         return {each: found[each] for each in wanted}
 
     def get_offsets_before(
@@ -125,13 +138,13 @@ def _where(topic: str, partition: int) -> TopicPartition:
 
 
 def _multifetch(
-    fetches: Mapping[TopicPartition, PartitionFetch],
+    fetches: Mapping[TopicPartition, PartitionFetch], isolation_level: int
 ) -> Dialogue[dict[TopicPartition, Fetched]]:
     """Fetch from the leaders of all partitions. If a partition has a retriable error, fetch again a few
     times."""
     found: dict[TopicPartition, Fetched] = {}
     try:
-        yield from retried(partial(_fetch_left, fetches, found), tries=_TRIES)
+        yield from retried(partial(_fetch_left, fetches, found, isolation_level), tries=_TRIES)
     except KafkaError as error:
         if not any(each.error is error for each in found.values()):
             raise
@@ -139,7 +152,9 @@ def _multifetch(
 
 
 def _fetch_left(
-    fetches: Mapping[TopicPartition, PartitionFetch], found: dict[TopicPartition, Fetched]
+    fetches: Mapping[TopicPartition, PartitionFetch],
+    found: dict[TopicPartition, Fetched],
+    isolation_level: int,
 ) -> Dialogue[None]:
     """Fetch once from each partition that has no result in *found*, or that has a retriable error there.
 
@@ -152,7 +167,8 @@ def _fetch_left(
     for node_id, partitions in leaders.items():
         asked = [fetches[each] for each in partitions]
         try:
-            response: FetchResponse = yield Ask(node_id, wire_request(asked), max_version=FETCH_VERSION)
+            request = wire_request(asked, isolation_level=isolation_level)
+            response: FetchResponse = yield Ask(node_id, request, max_version=FETCH_VERSION)
         except (ClosedError, ForkError):
             raise
         except KafkaError as error:

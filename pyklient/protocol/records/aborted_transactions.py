@@ -1,8 +1,9 @@
 """The aborted transactions that a fetch response lists, and a check if a batch belongs to one of them."""
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from operator import itemgetter
+from typing import Any, Self
 
 from pyklient.protocol.records.layout import INT64_MAX
 
@@ -25,6 +26,14 @@ class AbortedTransactions:
         self._spans: dict[int, list[list[int]]] = {}
         for producer_id, first in sorted(transactions, key=itemgetter(1)):
             self._spans.setdefault(producer_id, []).append([first, INT64_MAX])
+
+    @classmethod
+    def listed(cls, transactions: Collection[Any] | None) -> Self | None:
+        """Return the *transactions* that a fetch response lists for a partition, in the classes of
+        :mod:`pyklient.protocol.messages`. Return None if it lists none."""
+        if not transactions:
+            return None
+        return cls((each.producer_id, each.first_offset) for each in transactions)
 
     def covers(self, producer_id: int, last_offset: int) -> bool:
         """Return True if the transactional batch of *producer_id* that ends at *last_offset* was aborted."""

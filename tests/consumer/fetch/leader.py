@@ -23,7 +23,8 @@ _TOPIC_ID = b"t" * 16
 
 class Leader(ScriptedBroker):
     """Leads the only partition of ``t``: *records* with the transactions *aborted* among them, as pairs of
-    producer id and first offset, up to the offset *end*. Each list of error codes is answered with first:
+    producer id and first offset, up to the offset *end*. *stable* is the last stable offset if it is not
+    *end*; a fetch from there on gets no records. Each list of error codes is answered with first:
     *refusals* for the whole fetch, *errors* for the partition, *unlisted* when its offsets are asked for."""
 
     def __init__(
@@ -31,9 +32,11 @@ class Leader(ScriptedBroker):
         records: bytes = batch("a"),
         *,
         end: int = 1,
+        stable: int | None = None,
         aborted: Sequence[tuple[int, int]] = (),
     ) -> None:
         super().__init__()
+        self.stable = stable
         self._records = records
         self._end = end
         self._aborted = aborted
@@ -72,11 +75,13 @@ class Leader(ScriptedBroker):
         data = kind.PartitionData(
             partition_index=0,
             high_watermark=self._end,
-            last_stable_offset=self._end,
+            last_stable_offset=self._end if self.stable is None else self.stable,
             aborted_transactions=[
                 kind.PartitionData.AbortedTransaction(producer_id=producer_id, first_offset=first)
                 for producer_id, first in self._aborted
-            ],
+            ]
+            if request.isolation_level
+            else None,
             records=self._records,
         )
         if self.errors:
@@ -84,4 +89,7 @@ class Leader(ScriptedBroker):
         elif not request.topics or request.topics[0].partitions[0].fetch_offset >= self._end:
             self._ending.wait(request.max_wait_ms / 1000)
             return FetchResponse()
+        elif self.stable is not None and request.topics[0].partitions[0].fetch_offset >= self.stable:
+            self._ending.wait(request.max_wait_ms / 1000)
+            data.records = b""
         return FetchResponse(responses=[kind(topic="t", topic_id=_TOPIC_ID, partitions=[data])])

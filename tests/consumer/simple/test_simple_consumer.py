@@ -1,6 +1,7 @@
 import pickle
 import sys
 import warnings
+from typing import Any
 
 import pytest
 
@@ -61,11 +62,20 @@ def test_one_fetch_takes_from_many_partitions_and_each_fails_on_its_own(feed: Fe
         found = simple.multifetch({good: 0, bad: 50, empty: 0, missing: 0})
     assert list(found) == [good, bad, empty, missing]
     assert values(found[good].messages) == ["b"]
-    assert found[empty] == Fetched([], 0, 0)
+    assert found[empty] == Fetched([], 0, 0, last_stable_offset=0)
     assert isinstance(found[bad].error, OffsetOutOfRangeError)
     assert isinstance(found[missing].error, BrokerError)
     with pytest.raises(OffsetOutOfRangeError):
         list(found[bad])
+
+
+def test_an_isolation_level_that_does_not_exist_is_an_error(feed: Feed) -> None:
+    wrong: Any = "committed"
+    with (
+        SimpleConsumer(feed.bootstrap_servers) as simple,
+        pytest.raises(ConfigurationError, match="isolation_level='committed' is not one of 'read_uncomm"),
+    ):
+        simple.fetch("t", 0, 0, isolation_level=wrong)
 
 
 def test_a_topic_that_does_not_exist_says_so(feed: Feed) -> None:

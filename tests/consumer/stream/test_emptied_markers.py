@@ -76,8 +76,10 @@ def test_loops_of_a_stream_pass_over_emptied_markers(leader: Leader) -> None:
 def test_a_simple_consumer_passes_over_emptied_markers(leader: Leader) -> None:
     with SimpleConsumer(leader.address) as consumer:
         fetched = consumer.fetch("t", 0, 0)
+        committed = consumer.fetch("t", 0, 0, isolation_level="read_committed")
     assert values(list(fetched)) == ["first", "aborted", "last"]
-    assert fetched.next_offset == 8
+    assert values(list(committed)) == ["first", "last"]
+    assert fetched.next_offset == committed.next_offset == 8
 
 
 def test_a_marker_that_says_nothing_is_an_error_that_names_its_own_offset() -> None:
