@@ -221,6 +221,11 @@ class ReadOptions(ClientOptions, total=False):
     isolation_level: Literal["read_uncommitted", "read_committed"]
     """With read_committed, the consumer leaves out records of aborted and open transactions."""
 
+    open_transaction_warning_ms: int | None
+    """With read_committed, the consumer logs a warning when it has waited for this time for the end of an
+    open transaction. The warning names the partition and the producer. With None, there is no warning. (Only
+    in pyklient.)"""
+
     fetch_min_bytes: int
     """The broker waits until a fetch response has this many bytes, but not longer than fetch_max_wait_ms."""
 

@@ -33,6 +33,7 @@ def _no_thread_left() -> Iterator[None]:
         "rebalance",
         "topics",
         "commits",
+        "open-transactions",
         "zookeeper",
         "parallel",
         "worker",

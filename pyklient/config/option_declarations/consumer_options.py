@@ -176,6 +176,13 @@ class ConsumerConfig(ClientConfig):
         "With read_committed, the consumer leaves out records of aborted and open transactions.",
         choices=("read_uncommitted", "read_committed"),
     )
+    open_transaction_warning_ms: int | None = option(
+        60_000,
+        "With read_committed, the consumer logs a warning when it has waited for this time for the end of an "
+        "open transaction. The warning names the partition and the producer. With None, there is no warning. "
+        "(Only in pyklient.)",
+        at_least=1,
+    )
     fetch_min_bytes: int = option(
         1,
         "The broker waits until a fetch response has this many bytes, but not longer than fetch_max_wait_ms.",

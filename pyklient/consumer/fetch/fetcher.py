@@ -22,6 +22,7 @@ from pyklient.consumer.fetch.fetch_position import Cursor, FetchedBatches, Fetch
 from pyklient.consumer.fetch.fetch_session import FetchSession, Wanted, name_all
 from pyklient.consumer.fetch.fetcher_handover import FetchedPartition, within_queues
 from pyklient.consumer.fetch.max_wait import MaxWait
+from pyklient.consumer.fetch.open_transactions import OpenTransactions
 from pyklient.consumer.fetch.partial_messages import LIMITED, as_many_as_fit, ask_for_more
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import (
@@ -73,6 +74,7 @@ class Fetcher:
         client: NetworkClient,
         config: ConsumerConfig,
         budget: FetchBudget,
+        open_transactions: OpenTransactions,
         seek: Callable[[FetchedPartition, KafkaError | None], None],
     ) -> None:
         self.node_id = node_id
@@ -80,6 +82,7 @@ class Fetcher:
         self._client = client
         self._config = config
         self._budget = budget
+        self._open_transactions = open_transactions
         self._seek = seek
         self._inbox: queue.SimpleQueue[FetchedPartition | None] = queue.SimpleQueue()
         self._states: dict[TopicPartition, FetchedPartition] = {}
@@ -138,6 +141,8 @@ class Fetcher:
         for partition in gone:
             if self._states.pop(partition).cursor.dropped:
                 self._max_wait.note_move()
+            else:
+                self._open_transactions.drop(partition)
         if gone:
             self._memory.compact(self._budget.idle_allowed)
 
@@ -267,6 +272,8 @@ class Fetcher:
                     parts += self._queue(state, data, allowed[cursor])
                 elif cursor.end is not None and size == 0 and len(allowed) == 1:
                     self._pass_gap(state, data)
+                self._open_transactions.note(cursor, data, now)
+        self._open_transactions.check(now)
         self._memory.add(size, parts)
         self._memory.compact(self._budget.idle_allowed)
 
@@ -289,17 +296,12 @@ class Fetcher:
                 self._fail(state, error)
             return []
         cursor.fetch_bytes = None
-        aborted = data.aborted_transactions
-        transactions = (
-            AbortedTransactions((each.producer_id, each.first_offset) for each in aborted)
-            if aborted
-            else None
-        )
+        aborted = AbortedTransactions.listed(data.aborted_transactions)
         fetched = []
         for run in runs:
             batches = records[run.start : run.end]
             fetched.append(
-                FetchedBatches(cursor, batches, position, run.next_offset, transactions, run.leader_epoch)
+                FetchedBatches(cursor, batches, position, run.next_offset, aborted, run.leader_epoch)
             )
             position = max(position, run.next_offset)
         cursor.position = position
@@ -320,7 +322,7 @@ class Fetcher:
         """
         cursor = state.cursor
         position = cursor.position or 0
-        readable = data.last_stable_offset if data.last_stable_offset >= 0 else data.high_watermark
+        readable = _readable_to(data, self._config.isolation_level)
         if cursor.end is not None and readable >= cursor.end > position:
             cursor.position = cursor.end
             state.queue.put([FetchedBatches(cursor, memoryview(b""), position, cursor.end)])

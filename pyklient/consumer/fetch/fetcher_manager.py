@@ -10,6 +10,7 @@ from pyklient.consumer.fetch.fetch_position import Cursor
 from pyklient.consumer.fetch.fetch_queue import FetchQueue
 from pyklient.consumer.fetch.fetcher_handover import FetchedPartition
 from pyklient.consumer.fetch.leader_lookup import LeaderLookup, start_point_of
+from pyklient.consumer.fetch.open_transactions import OpenTransactions
 from pyklient.consumer.fetch.start_lookup import StartLookup
 from pyklient.consumer.start_points import StartPoint, find_offsets
 from pyklient.errors import KafkaError
@@ -28,7 +29,8 @@ class FetcherManager:
 
     def __init__(self, client: NetworkClient, config: ConsumerConfig) -> None:
         self._budget = FetchBudget(config.prefetch_max_bytes)
-        self._lookup = LeaderLookup(client, config, self._budget)
+        self._open_transactions = OpenTransactions(client, config)
+        self._lookup = LeaderLookup(client, config, self._budget, self._open_transactions)
         self._client = client
         self._isolation_level = int(config.isolation_level == "read_committed")
         self._starts = StartLookup(client, self._isolation_level)
@@ -133,6 +135,7 @@ class FetcherManager:
 
     def abandon(self, then: Callable[[], None]) -> None:
         """Stop fetching, and call *then* on the thread of the leader lookup. This call acquires no lock."""
+        self._open_transactions.close()
         self._lookup.abandon(then)
 
     def close(self, timeout: float) -> None:
@@ -140,6 +143,8 @@ class FetcherManager:
         deadline = time.monotonic() + timeout
         self._lookup.close()
         self._starts.close()
+        self._open_transactions.close()
         if self._lookup.thread.ident is not None:
             self._lookup.join(deadline)
         self._starts.join(deadline)
+        self._open_transactions.join(deadline)

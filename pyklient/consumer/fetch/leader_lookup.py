@@ -17,6 +17,7 @@ from pyklient.consumer.fetch.fetch_budget import FetchBudget
 from pyklient.consumer.fetch.fetch_position import Cursor, FetchFailure
 from pyklient.consumer.fetch.fetcher import Fetcher, may_pass
 from pyklient.consumer.fetch.fetcher_handover import FetchedPartition
+from pyklient.consumer.fetch.open_transactions import OpenTransactions
 from pyklient.consumer.start_points import StartPoint, find_offsets
 from pyklient.errors import ClosedError, ForkError, KafkaError, OffsetOutOfRangeError
 from pyklient.log_events import log_fields
@@ -47,10 +48,17 @@ class LeaderLookup:
     It owns the cursors without a leader, the fetchers, and the list of all cursors (``budget.cursors``).
     """
 
-    def __init__(self, client: NetworkClient, config: ConsumerConfig, budget: FetchBudget) -> None:
+    def __init__(
+        self,
+        client: NetworkClient,
+        config: ConsumerConfig,
+        budget: FetchBudget,
+        open_transactions: OpenTransactions,
+    ) -> None:
         self._client = client
         self._config = config
         self._budget = budget
+        self._open_transactions = open_transactions
         self._inbox: queue.SimpleQueue[FetchedPartition | Sequence[FetchedPartition] | None] = (
             queue.SimpleQueue()
         )
@@ -303,7 +311,9 @@ class LeaderLookup:
     def _fetcher(self, node_id: int) -> Fetcher:
         fetcher = self._fetchers.get(node_id)
         if fetcher is None or not fetcher.thread.is_alive():
-            fetcher = Fetcher(node_id, self._client, self._config, self._budget, self.seek)
+            fetcher = Fetcher(
+                node_id, self._client, self._config, self._budget, self._open_transactions, self.seek
+            )
             self._fetchers[node_id] = fetcher
             self._budget.responses = [each.response for each in self._fetchers.values()]
             if self._closing:

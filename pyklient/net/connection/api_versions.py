@@ -30,6 +30,9 @@ _FIRST_RELEASE: Final = {
     "CreatePartitions": "1.0",
     "DeleteGroups": "1.1",
     "DescribeCluster": "2.8",
+    "DescribeProducers": "2.8",
+    "ListTransactions": "3.0",
+    "DescribeTransactions": "3.0",
 }
 """The requests that Kafka 0.8.2 lacks, each with the first release of Kafka that has it."""
 
@@ -37,6 +40,7 @@ _FIRST_RELEASE_OF_VERSION: Final = {
     ("OffsetCommit", 2): "0.9",
     ("ListOffsets", 1): "0.10.1",
     ("JoinGroup", 5): "2.3",
+    ("ListTransactions", 1): "3.8",
 }
 """The versions of requests that this client cannot do without, each with the first release of Kafka that has
 it."""
