@@ -9,14 +9,17 @@ from pyklient.admin.descriptions import (
     OffsetChange,
     OffsetCopy,
     OffsetReset,
+    OpenTransaction,
     PartitionDescription,
     PartitionLag,
     StoredOffsets,
     TopicDescription,
+    TransactionDescription,
     ZooKeeperGroupDescription,
     ZooKeeperMemberDescription,
     ZooKeeperPartitionProgress,
 )
+from pyklient.net.lookups.open_transactions import TransactionListing
 
 __all__ = [
     "Admin",
@@ -27,10 +30,13 @@ __all__ = [
     "OffsetChange",
     "OffsetCopy",
     "OffsetReset",
+    "OpenTransaction",
     "PartitionDescription",
     "PartitionLag",
     "StoredOffsets",
     "TopicDescription",
+    "TransactionDescription",
+    "TransactionListing",
     "ZooKeeperGroupDescription",
     "ZooKeeperMemberDescription",
     "ZooKeeperPartitionProgress",

@@ -21,6 +21,8 @@ from pyklient.admin.descriptions import (
 from pyklient.admin.group_offsets import GroupOffsets
 from pyklient.admin.offset_reset import NewOffsets, ResetTo
 from pyklient.admin.topics import list_partitions
+from pyklient.admin.transaction_admin import TransactionAdmin
+from pyklient.argument_checks import IsolationLevel
 from pyklient.config import DEFAULT_SERVERS
 from pyklient.config.keyword_types import AdminOptions
 from pyklient.error_codes import ErrorCode
@@ -28,7 +30,6 @@ from pyklient.errors import BrokerError, ConfigurationError, NoNodeError, Unsupp
 from pyklient.net.dialogue import Dialogue, Refresh
 from pyklient.net.lookups.list_offsets import EARLIEST, LATEST, list_offsets
 from pyklient.net.metadata import Metadata
-from pyklient.net.threadless_client import ThreadlessClient
 from pyklient.registry import paths
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
@@ -40,8 +41,9 @@ __all__ = ["Admin"]
 Coordination: TypeAlias = Literal["kafka", "zookeeper"]
 
 
-class Admin(ThreadlessClient):
-    """A client that creates, describes and deletes topics, and lists, describes and deletes groups.
+class Admin(TransactionAdmin):
+    """A client that creates, describes and deletes topics, lists, describes and deletes groups, and lists,
+    describes and aborts transactions.
 
     With the option ``zookeeper``, it also lists, describes and deletes groups that are coordinated through
     ZooKeeper.
@@ -175,7 +177,11 @@ class Admin(ThreadlessClient):
         return self._play(groups.group_offsets(_group(group_id)), timeout)
 
     def group_lag(
-        self, group_id: str, timeout: float | None = None, coordination: Coordination = "kafka"
+        self,
+        group_id: str,
+        timeout: float | None = None,
+        coordination: Coordination = "kafka",
+        isolation_level: IsolationLevel = "read_uncommitted",
     ) -> dict[TopicPartition, PartitionLag]:
         """Return the lag of a group in each partition of its topics.
 
@@ -184,8 +190,11 @@ class Admin(ThreadlessClient):
         BrokerError GROUP_ID_NOT_FOUND if there is no such group.
 
         With *coordination* ``zookeeper``, the group is one that is coordinated through ZooKeeper, as in
-        ``describe_zookeeper_group``. A partition whose end is not known is left out.
+        ``describe_zookeeper_group``. A partition whose end is not known is left out. With the
+        *isolation_level* ``read_committed``, the lag of a group that brokers coordinate counts up to the last
+        stable offset.
         """
+        level = argument_checks.isolation_level(isolation_level)
         if _check_coordination(coordination) == "zookeeper":
             found = self.describe_zookeeper_group(group_id, timeout).partitions
             return {
@@ -193,7 +202,7 @@ class Admin(ThreadlessClient):
                 for each, progress in found.items()
                 if progress.end is not None
             }
-        return self._play(_group_lag(_group(group_id)), timeout)
+        return self._play(_group_lag(_group(group_id), level), timeout)
 
     def delete_group(
         self, group_id: str, timeout: float | None = None, coordination: Coordination = "kafka"
@@ -287,11 +296,15 @@ class Admin(ThreadlessClient):
         return self._play(_offsets(argument_checks.partitions(partitions, "partitions"), EARLIEST), timeout)
 
     def end_offsets(
-        self, partitions: Iterable[TopicPartition], timeout: float | None = None
+        self,
+        partitions: Iterable[TopicPartition],
+        timeout: float | None = None,
+        isolation_level: IsolationLevel = "read_uncommitted",
     ) -> dict[TopicPartition, int]:
-        """Return the high watermark of each partition: the offset after the last record that consumers can
-        read."""
-        return self._play(_offsets(argument_checks.partitions(partitions, "partitions"), LATEST), timeout)
+        """Return the offset after the last record of each partition that consumers with *isolation_level* can
+        read: the high watermark, or with ``read_committed`` the last stable offset."""
+        wanted, level = argument_checks.partitions(partitions, "partitions"), isolation_level
+        return self._play(_offsets(wanted, LATEST, argument_checks.isolation_level(level)), timeout)
 
     def cluster(self, timeout: float | None = None) -> ClusterDescription:
         """Return the brokers of the cluster and the id of the controller."""
@@ -349,7 +362,7 @@ def _count(value: int, name: str, most: int) -> int:
     return number
 
 
-def _group_lag(group_id: str) -> Dialogue[dict[TopicPartition, PartitionLag]]:
+def _group_lag(group_id: str, isolation_level: int) -> Dialogue[dict[TopicPartition, PartitionLag]]:
     committed = yield from groups.group_offsets(group_id)
     subscribed = yield from _subscribed(group_id, has_offsets=bool(committed))
     topics = sorted(subscribed | {tp.topic for tp in committed})
@@ -361,7 +374,7 @@ def _group_lag(group_id: str) -> Dialogue[dict[TopicPartition, PartitionLag]]:
         for number in metadata.topics[topic].partitions
     ]
     starts = yield from _offsets([tp for tp in found if tp not in committed], EARLIEST)
-    ends = yield from _offsets(found, LATEST)
+    ends = yield from _offsets(found, LATEST, isolation_level)
     return {
         tp: PartitionLag(committed[tp].offset if tp in committed else None, ends[tp], starts.get(tp))
         for tp in found
@@ -384,9 +397,11 @@ def _subscribed(group_id: str, *, has_offsets: bool) -> Dialogue[frozenset[str]]
     return frozenset(topic for member in group.members for topic in member.subscription)
 
 
-def _offsets(partitions: Iterable[TopicPartition], at: int) -> Dialogue[dict[TopicPartition, int]]:
+def _offsets(
+    partitions: Iterable[TopicPartition], at: int, isolation_level: int = 0
+) -> Dialogue[dict[TopicPartition, int]]:
     wanted = dict.fromkeys(partitions, at)
-    found = yield from list_offsets(wanted)
+    found = yield from list_offsets(wanted, isolation_level)
     return {tp: found[tp].offset for tp in wanted}
 
 

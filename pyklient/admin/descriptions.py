@@ -17,11 +17,13 @@ __all__ = [
     "OffsetChange",
     "OffsetCopy",
     "OffsetReset",
+    "OpenTransaction",
     "PartitionDescription",
     "PartitionLag",
     "Storage",
     "StoredOffsets",
     "TopicDescription",
+    "TransactionDescription",
     "ZooKeeperGroupDescription",
     "ZooKeeperMemberDescription",
     "ZooKeeperPartitionProgress",
@@ -286,3 +288,46 @@ class OffsetCopy:
     def ahead(self) -> bool:
         """True if the storage that is copied to has a larger offset, which was left as it is."""
         return self.after is not None and self.after > self.source
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionDescription:
+    """A transactional id, as its transaction coordinator knows it.
+
+    ``state`` is, for example, ``Ongoing`` while a transaction is open, and ``Empty`` before the first one.
+    ``began_ms`` is the time at which the open transaction began, and None if none is open. ``partitions`` are
+    those of the open transaction, without those that have their markers already. The coordinator aborts a
+    transaction ``timeout_ms`` after its beginning. ``coordinator`` is the node id of the coordinator.
+    """
+
+    transactional_id: str
+    state: str
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    began_ms: int | None
+    partitions: tuple[TopicPartition, ...]
+    coordinator: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTransaction:
+    """A transaction that is open in one partition, where it begins at the offset ``start``.
+
+    ``last_timestamp_ms`` is the timestamp of the last batch that its producer has written to the partition.
+    ``coordinator_epoch`` is -1 if the producer has never ended a transaction there. ``transactional_id`` and
+    ``timeout_ms`` are None if no coordinator knows the producer.
+
+    The transaction *hangs* if its coordinator does not know that the partition belongs to it. Neither a
+    producer nor a time-out ends such a transaction, so that ``read_committed`` consumers wait for ever.
+    """
+
+    partition: TopicPartition
+    start: int
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    last_timestamp_ms: int
+    transactional_id: str | None
+    timeout_ms: int | None
+    hangs: bool

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from pyklient.admin import Admin
+from pyklient.argument_checks import IsolationLevel
 from pyklient.errors import BrokerError, KafkaError
 from pyklient.topic_partition import TopicPartition
 
@@ -49,11 +50,18 @@ class ActivityReader:
     """Reads the activity of a cluster again and again, and compares each reading with the one before.
 
     Without *topics*, all topics are read except internal ones. Without *groups*, all groups that brokers
-    coordinate are read.
+    coordinate are read. Partitions end where consumers with *isolation_level* can read.
     """
 
-    def __init__(self, admin: Admin, topics: Collection[str], groups: Collection[str]) -> None:
+    def __init__(
+        self,
+        admin: Admin,
+        topics: Collection[str],
+        groups: Collection[str],
+        isolation_level: IsolationLevel = "read_uncommitted",
+    ) -> None:
         self._admin = admin
+        self._isolation_level: IsolationLevel = isolation_level
         self._topics = sorted(set(topics))
         self._groups = sorted(set(groups))
         self._read_at = 0.0
@@ -66,7 +74,8 @@ class ActivityReader:
 
         Raises KafkaError if there is no such topic, and in the first call if there is no such group.
         """
-        ends = self._admin.end_offsets(self._admin.partitions(self._topics))
+        partitions = self._admin.partitions(self._topics)
+        ends = self._admin.end_offsets(partitions, isolation_level=self._isolation_level)
         now = time.monotonic()
         elapsed = now - self._read_at if self._read_at else None
         counts: dict[str, int] = {}

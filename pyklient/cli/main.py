@@ -23,6 +23,7 @@ from pyklient.cli.commands.offsets import offsets
 from pyklient.cli.commands.produce import produce
 from pyklient.cli.commands.top import top
 from pyklient.cli.commands.topics import topics
+from pyklient.cli.commands.transactions import transactions
 from pyklient.cli.commands.translate_offsets import translate
 from pyklient.cli.demo import demo
 from pyklient.cli.signals import ended_by_signals
@@ -74,7 +75,9 @@ def pyklient(context: click.Context, verbose: int) -> None:
     logging.basicConfig(handlers=[handler], level=level)
 
 
-for command in (produce, consume, topics, groups, offsets, top, load, mirror, audit, broker, demo, info):
+for command in (
+    produce, consume, topics, groups, offsets, transactions, top, load, mirror, audit, broker, demo, info
+):  # fmt: skip
     pyklient.add_command(command)
 
 

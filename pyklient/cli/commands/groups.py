@@ -9,6 +9,7 @@ import click
 from click.core import ParameterSource
 
 from pyklient.admin import Admin
+from pyklient.argument_checks import IsolationLevel
 from pyklient.cli.cluster_options import ClusterOptions, cluster_options
 from pyklient.cli.delete_each import delete_each
 from pyklient.cli.group_tables import (
@@ -18,6 +19,7 @@ from pyklient.cli.group_tables import (
     print_zookeeper_group,
     zookeeper_group_facts,
 )
+from pyklient.cli.isolation_option import isolation_option
 from pyklient.cli.live_screen import frame_options, local_time, watch
 from pyklient.cli.parameter_checks import checked, text
 from pyklient.cli.tables import print_json, print_table
@@ -64,11 +66,18 @@ Examples:
 )
 @click.argument("group", callback=checked(text))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@isolation_option
 @click.option("-w", "--watch", "watches", is_flag=True, help="Show the group again and again, until Ctrl-C.")
 @frame_options
 @cluster_options(AdminConfig)
 def describe(
-    group: str, as_json: bool, watches: bool, interval: float, frames: int | None, cluster: ClusterOptions
+    group: str,
+    as_json: bool,
+    isolation_level: IsolationLevel,
+    watches: bool,
+    interval: float,
+    frames: int | None,
+    cluster: ClusterOptions,
 ) -> None:
     """Show the state and the members of GROUP, and its lag in each partition.
 
@@ -85,7 +94,7 @@ def describe(
     with_zookeeper = options.get("zookeeper") is not None
     with Admin(**options) as admin:
         watch(
-            lambda: _facts(admin, group, with_zookeeper=with_zookeeper),
+            lambda: _facts(admin, group, isolation_level, with_zookeeper=with_zookeeper),
             lambda facts: _show(*facts, as_json=as_json, with_time=watches),
             interval,
             frames if watches else 1,
@@ -136,18 +145,20 @@ def _admin(cluster: ClusterOptions) -> Admin:
     return Admin(**cluster.options(AdminConfig))
 
 
-def _in_kafka(admin: Admin, group: str) -> Facts:
-    return group_facts(admin.describe_group(group), admin.group_lag(group))
+def _in_kafka(admin: Admin, group: str, isolation_level: IsolationLevel) -> Facts:
+    return group_facts(admin.describe_group(group), admin.group_lag(group, isolation_level=isolation_level))
 
 
-def _facts(admin: Admin, group: str, *, with_zookeeper: bool) -> tuple[Facts | None, Facts | None]:
+def _facts(
+    admin: Admin, group: str, isolation_level: IsolationLevel, *, with_zookeeper: bool
+) -> tuple[Facts | None, Facts | None]:
     """Return the facts about *group* in ZooKeeper, and the facts about the group of that name at the brokers.
 
     Each is None if there is no such group. The second is also None if both groups exist and the group at the
     brokers has no members: the facts about the group in ZooKeeper then include all its offsets.
     """
     if not with_zookeeper:
-        return None, _in_kafka(admin, group)
+        return None, _in_kafka(admin, group, isolation_level)
     try:
         in_zookeeper = zookeeper_group_facts(admin.describe_zookeeper_group(group))
         missing = None
@@ -157,5 +168,5 @@ def _facts(admin: Admin, group: str, *, with_zookeeper: bool) -> tuple[Facts | N
         if missing is not None:
             raise NoNodeError(f"{missing}. No broker has a group of this name either") from missing
         return in_zookeeper, None
-    in_kafka = _in_kafka(admin, group)
+    in_kafka = _in_kafka(admin, group, isolation_level)
     return in_zookeeper, in_kafka if in_zookeeper is None or in_kafka["members"] else None

@@ -10,8 +10,10 @@ from typing import Any, Final
 import click
 
 from pyklient.admin import Admin
+from pyklient.argument_checks import IsolationLevel
 from pyklient.cli.cluster_activity import Activity, ActivityReader
 from pyklient.cli.cluster_options import ClusterOptions, cluster_options
+from pyklient.cli.isolation_option import isolation_option
 from pyklient.cli.live_screen import frame_options, local_time, watch
 from pyklient.cli.parameter_checks import checked, text, topic_name
 from pyklient.cli.tables import print_json, print_table
@@ -37,12 +39,14 @@ Examples:
 @click.option(
     "-g", "--group", "groups", callback=checked(text), multiple=True, help="Show only this group. Repeatable."
 )
+@isolation_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each frame.")
 @frame_options
 @cluster_options(AdminConfig)
 def top(
     topics: tuple[str, ...],
     groups: tuple[str, ...],
+    isolation_level: IsolationLevel,
     as_json: bool,
     interval: float,
     frames: int | None,
@@ -54,7 +58,7 @@ def top(
     before. In a pipe or a file, the frames follow one another.
     """
     with Admin(**cluster.options(AdminConfig)) as admin:
-        reader = ActivityReader(admin, topics, groups)
+        reader = ActivityReader(admin, topics, groups, isolation_level)
 
         def show(found: Activity) -> None:
             if as_json:

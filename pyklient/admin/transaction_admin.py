@@ -1,0 +1,70 @@
+"""The methods of Admin that concern transactions."""
+
+from collections.abc import Iterable
+
+from pyklient import argument_checks
+from pyklient.admin import transactions
+from pyklient.admin.descriptions import OpenTransaction, TransactionDescription
+from pyklient.argument_checks import INT64_MAX
+from pyklient.net.dialogue import retried
+from pyklient.net.lookups.open_transactions import TransactionListing, list_transactions
+from pyklient.net.threadless_client import ThreadlessClient
+from pyklient.topic_partition import TopicPartition
+
+__all__ = ["TransactionAdmin"]
+
+
+class TransactionAdmin(ThreadlessClient):
+    """The part of Admin that lists, describes and aborts transactions. It needs brokers of Kafka 3.0 or
+    later."""
+
+    def transactions(
+        self,
+        states: Iterable[str] = (),
+        longer_than_ms: int | None = None,
+        timeout: float | None = None,
+    ) -> list[TransactionListing]:
+        """Return the transactional ids that the coordinators know, sorted.
+
+        If *states* is not empty, only ids in one of these states are returned, such as ``Ongoing``. With
+        *longer_than_ms*, only those are returned whose transaction has been open for longer than this time;
+        this needs Kafka 3.8.
+        """
+        wanted = [argument_checks.text(each, "states") for each in argument_checks.several(states, "states")]
+        longer = None
+        if longer_than_ms is not None:
+            longer = argument_checks.whole(longer_than_ms, "longer_than_ms", 0, INT64_MAX)
+        return self._play(retried(lambda: list_transactions(wanted, (), longer)), timeout)
+
+    def describe_transaction(
+        self, transactional_id: str, timeout: float | None = None
+    ) -> TransactionDescription:
+        """Return the state of a transactional id, its producer, and the partitions of its open transaction.
+
+        Raises BrokerError TRANSACTIONAL_ID_NOT_FOUND if its coordinator does not know it.
+        """
+        name = argument_checks.text(transactional_id, "transactional_id")
+        return self._play(transactions.describe_transaction(name), timeout)
+
+    def open_transactions(
+        self, partitions: Iterable[TopicPartition], timeout: float | None = None
+    ) -> list[OpenTransaction]:
+        """Return the transactions that are open in *partitions*, and tell which of them hang: no producer and
+        no time-out will end them."""
+        wanted = argument_checks.partitions(partitions, "partitions")
+        return self._play(transactions.open_transactions(wanted), timeout)
+
+    def abort_transaction(
+        self, partition: TopicPartition, start: int, force: bool = False, timeout: float | None = None
+    ) -> OpenTransaction:
+        """Abort the transaction that begins at the offset *start* of *partition*, in this partition alone.
+        Return the transaction as it was.
+
+        Raises ConfigurationError if no open transaction begins there. A transaction that does not hang is
+        aborted only if *force* is true: its other partitions stay as they are, and its producer may still
+        commit them.
+        """
+        where = argument_checks.partition(partition, "partition")
+        offset = argument_checks.whole(start, "start", 0, INT64_MAX)
+        forced = argument_checks.flag(force, "force")
+        return self._play(transactions.abort_transaction(where, offset, force=forced), timeout)
