@@ -1,40 +1,28 @@
 """Transactions in a compacted topic, from which Kafka's log cleaner has removed markers."""
 
 import itertools
+import time
 from collections.abc import Iterable
 from typing import Any
 
 import confluent_kafka
 import pytest
 
-from pyklient import ConsumerConnector, Producer, SimpleConsumer, TopicPartition, read
+from pyklient import ConsumerConnector, Message, Producer, SimpleConsumer, TopicPartition, read
 from pyklient.config import ClientConfig
 from pyklient.net.dialogue import Ask, Dialogue, Refresh
 from pyklient.net.network_client import NetworkClient
 from pyklient.protocol.messages import FetchRequest
 from pyklient.protocol.records import iter_batches
+from tests.interop.transactional_logs import FORMS, Found, RandomLog, javas, librdkafkas
+from tests.interop.transactions import begin, transactional
+from tests.oracles.process import Oracle
+from tests.run.seed import dice
 from tests.servers.fixtures import NewTopic
 from tests.servers.process import wait_until
+from tests.servers.topics import await_transaction_ends
 
 pytestmark = [pytest.mark.brokers(min="4.3", needs=["compaction", "transactions"]), pytest.mark.slow]
-
-
-def transactional(bootstrap: str, name: str) -> confluent_kafka.Producer:
-    """Return librdkafka's producer with the transactional id *name*. It aborts a transaction that an earlier
-    producer left open."""
-    producer = confluent_kafka.Producer(
-        {"bootstrap.servers": bootstrap, "transactional.id": name, "log_level": 0}
-    )
-    producer.init_transactions(30)
-    return producer
-
-
-def begin(producer: confluent_kafka.Producer, topic: str, *values: str) -> None:
-    """Begin a transaction with *values*, each of which is its own key, and wait until they are stored."""
-    producer.begin_transaction()
-    for value in values:
-        producer.produce(topic, key=value, value=value, partition=0)
-    assert producer.flush(30) == 0
 
 
 def fill(bootstrap: str, topic: str) -> None:
@@ -101,16 +89,19 @@ def without_ticks(values: Iterable[bytes | None]) -> list[bytes | None]:
     return [value for value in values if value != b"tick"]
 
 
+COMPACTED = {
+    "cleanup_policy": "compact",
+    "delete_retention_ms": 0,
+    "min_cleanable_dirty_ratio": 0.001,
+    "segment_ms": 500,
+    "min_compaction_lag_ms": 0,
+}
+
+
 def test_markers_that_the_log_cleaner_has_emptied_are_passed_over(
     bootstrap: str, new_topic: NewTopic
 ) -> None:
-    topic = new_topic(
-        cleanup_policy="compact",
-        delete_retention_ms=0,
-        min_cleanable_dirty_ratio=0.001,
-        segment_ms=500,
-        min_compaction_lag_ms=0,
-    )
+    topic = new_topic(**COMPACTED)
     fill(bootstrap, topic)
     ticks = itertools.count()
     with Producer(bootstrap) as producer:
@@ -138,3 +129,66 @@ def test_markers_that_the_log_cleaner_has_emptied_are_passed_over(
         assert without_ticks(itertools.takewhile(lambda value: value != b"last", values)) == expected[:-1]
     with SimpleConsumer(bootstrap) as consumer:
         assert b"kept" in [message.value for message in consumer.fetch(topic, 0, 0)]
+
+
+def check_reading(read: list[Found], committed: dict[int, Found]) -> None:
+    """Check what was read while the log was cleaned: committed records alone, in order, and the last value of
+    each key, unless a tombstone has removed it."""
+    assert [each.offset for each in read] == sorted({each.offset for each in read})
+    assert {each.offset: each for each in read}.items() <= committed.items()
+    newest = {each.key: each for each in sorted(committed.values())}
+    found = {each.key: each for each in read}
+    assert {key: found.get(key) for key, each in newest.items() if each.value is not None} == {
+        key: each for key, each in newest.items() if each.value is not None
+    }
+
+
+def test_a_log_with_transactions_is_read_as_by_javas_consumer_while_it_is_cleaned(
+    bootstrap: str, new_topic: NewTopic
+) -> None:
+    topic = new_topic(**COMPACTED)
+    where, seen = TopicPartition(topic, 0), list[Found]()
+    fill(bootstrap, topic)  # with producers that write nothing more, whose markers the cleaner empties
+    await_transaction_ends(bootstrap, topic)
+    log = RandomLog(bootstrap, topic, dice("compacted"))
+    log.committed.update((each.offset, each) for each in librdkafkas(bootstrap, topic, 0, "read_committed"))
+    small: dict[str, Any] = {"max_partition_fetch_bytes": 300, "prefetch_max_bytes": 600}
+    with ConsumerConnector(bootstrap, isolation_level="read_committed", **small) as connector:
+        batches = connector.assign([where], start="beginning").batches(max_records=5, timeout=0.05)
+
+        def cleaned() -> bool:
+            """Write and read a bit. Return True if the log is clean and has an emptied marker."""
+            log.step()
+            seen.extend(map(found_in, next(batches)))
+            return has_emptied_marker(bootstrap, topic)
+
+        wait_until(cleaned, 90, "a marker that the cleaner has emptied", poll=0.1)
+        log.end()
+        await_transaction_ends(bootstrap, topic)
+        deadline = time.monotonic() + 60
+        while not seen or seen[-1].offset < max(log.committed):
+            assert time.monotonic() < deadline
+            seen.extend(map(found_in, next(batches)))
+    check_reading(seen, log.committed)
+    with Oracle("4.3.1", "ConsumerOracle.java") as oracle:
+
+        def read_alike() -> bool:
+            """Compare all ways to read, if the cleaner does nothing meanwhile. Return False if it does."""
+            before = javas(oracle, bootstrap, topic, 0, "read_committed", 300)
+            end = read(bootstrap, topic, isolation_level="read_committed").bounds[where][1]
+            options = {"isolation_level": "read_committed", "max_partition_fetch_bytes": 300}
+            found = {name: form(bootstrap, where, 0, end, **options) for name, form in FORMS.items()}
+            found["librdkafka"] = librdkafkas(bootstrap, topic, 0, "read_committed")
+            if javas(oracle, bootstrap, topic, 0, "read_committed", 300) != before:
+                return False
+            check_reading(before, log.committed)
+            assert len(before) < len(log.committed), "the cleaner has removed records"
+            for name, each in found.items():
+                assert each == before, name
+            return True
+
+        wait_until(read_alike, 120, "a log that the cleaner leaves alone")
+
+
+def found_in(message: Message) -> Found:
+    return Found(message.offset, message.key, message.value)
