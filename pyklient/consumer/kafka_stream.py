@@ -5,13 +5,13 @@ connector are garbage-collected when the user does not refer to them or to a loo
 pyklient notices that a connector was dropped without being closed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from pyklient.consumer.start_points import StartPoint
 from pyklient.consumer.stream.active_loop import Loop
 from pyklient.consumer.stream.stream_core import StreamCore
-from pyklient.consumer.stream_control import StreamControl
+from pyklient.consumer.stream_control import BatchOffsets, StreamControl
 from pyklient.errors import ClosedError
 from pyklient.kernel import Message
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
@@ -192,6 +192,17 @@ class KafkaStream:
         """
         self._core.check_not_forked()
         self._control.commit([self._core], timeout)
+
+    def batch_offsets(self, batch: Collection[Message]) -> BatchOffsets:
+        """Return the offsets after *batch* and the metadata of this member, as the arguments of
+        ``Producer.send_offsets_to_transaction``.
+
+        *batch* is the list that a loop over :meth:`batches` has got last. Call this method before the loop
+        asks for the next list. Raises CommitError if this member has lost a partition of *batch* meanwhile:
+        then abort the transaction, because the messages are handed out again, here or to another member.
+        Raises ConfigurationError if the connector commits automatically, or not to Kafka.
+        """
+        return self._control.batch_offsets(self._core, batch)
 
     def save_offsets(self, transaction: Any) -> None:
         """Save the positions of this stream in the connector's offset store, in *transaction*, such as a

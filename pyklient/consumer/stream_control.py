@@ -6,8 +6,8 @@ know.
 """
 
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from pyklient import argument_checks
 from pyklient.config import ConsumerConfig
@@ -17,16 +17,26 @@ from pyklient.consumer.commit.offset_storages.offset_storage import OffsetStorag
 from pyklient.consumer.commit.offset_storages.saved_positions import SavedPositions, no_commits
 from pyklient.consumer.connector_lifecycle import ConnectorLifecycle
 from pyklient.consumer.fetch.fetcher_manager import FetcherManager
-from pyklient.consumer.owned_partitions import Ownership
+from pyklient.consumer.group.member_metadata import check_in_kafka
+from pyklient.consumer.owned_partitions import Assignment, Ownership
 from pyklient.consumer.start_points import StartPoint, start_point
 from pyklient.consumer.stream.stream_core import StreamCore
-from pyklient.errors import ConfigurationError, KafkaTimeoutError
+from pyklient.errors import CommitError, ConfigurationError, KafkaTimeoutError
+from pyklient.group_metadata import GroupMetadata
+from pyklient.kernel import Message
 from pyklient.net.network_client import NetworkClient
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
-__all__ = ["StreamControl"]
+__all__ = ["BatchOffsets", "StreamControl"]
 
 _POLL = 0.005
+
+
+class BatchOffsets(NamedTuple):
+    """The offsets after a batch, and the metadata of the member that may commit them in a transaction."""
+
+    offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    group_metadata: GroupMetadata
 
 
 class StreamControl:
@@ -46,6 +56,7 @@ class StreamControl:
         ownership: Ownership,
         lifecycle: ConnectorLifecycle,
     ) -> None:
+        self._config = config
         self._in_group = config.group_id is not None
         self._timeout = config.default_api_timeout_ms / 1000
         self._client = client
@@ -174,6 +185,41 @@ class StreamControl:
             raise ConfigurationError("offsets can be committed only for a group; set group_id")
         if self._saved is not None:
             raise no_commits()
+
+    def batch_offsets(self, stream: StreamCore, batch: Collection[Message]) -> BatchOffsets:
+        """Return the offsets after *batch*, as ``KafkaStream.batch_offsets`` describes it."""
+        self.check_commits()
+        check_in_kafka(self._config)
+        if self._config.commits_automatically:
+            raise ConfigurationError(
+                "automatic commits would also store the offsets of aborted transactions; set "
+                "enable_auto_commit=False"
+            )
+        # First: if the group begins another generation after this, the coordinator refuses the offsets.
+        assignment = self._ownership.assignment or Assignment()
+        in_hand = stream.batch_in_hand()
+        partitions = {TopicPartition(each.topic, each.partition) for each in batch}
+        lost = sorted(
+            each
+            for each in partitions
+            if each not in in_hand
+            or (cursor := in_hand[each][0]).dropped
+            or cursor.owned.lost
+            or assignment.partitions.get(each) is not cursor.owned
+        )
+        if lost:
+            raise CommitError(
+                "the offsets of the batch cannot be committed, because this member has lost these partitions "
+                f"since it got the batch: {', '.join(map(str, lost))}; abort the transaction"
+            )
+        assert self._config.group_id is not None, "check_commits has checked it"
+        return BatchOffsets(
+            {
+                each: assignment.to_commit(each, position.offset, position.leader_epoch)
+                for each, (_, position) in in_hand.items()
+            },
+            GroupMetadata(self._config.group_id, *assignment.identity),
+        )
 
     def _positions_to_change(self, stream: StreamCore, method: str) -> SavedPositions:
         """Return the positions in the offset store, for the thread that reads *stream* and calls *method*."""

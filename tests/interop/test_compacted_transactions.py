@@ -143,6 +143,7 @@ def check_reading(read: list[Found], committed: dict[int, Found]) -> None:
     }
 
 
+@pytest.mark.long
 def test_a_log_with_transactions_is_read_as_by_javas_consumer_while_it_is_cleaned(
     bootstrap: str, new_topic: NewTopic
 ) -> None:

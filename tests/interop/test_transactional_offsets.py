@@ -56,7 +56,7 @@ def test_a_member_begins_after_the_offsets_that_its_transaction_committed(
             send_offsets(producer, {where: offset}, metadata)
             end(60)
             assert committed(stream, where) == (offset if offset == 3 else None)
-    with connect(bootstrap, group) as connector:
+    with connect(bootstrap, group, group_instance_id="one") as connector:
         assert next(iter(connector.stream(source))).value == b"3"
 
 

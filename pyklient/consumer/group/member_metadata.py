@@ -7,7 +7,7 @@ from pyklient.consumer.owned_partitions import NOBODY, Assignment, Ownership
 from pyklient.errors import CommitError, ConfigurationError
 from pyklient.group_metadata import GroupMetadata
 
-__all__ = ["member_metadata"]
+__all__ = ["check_in_kafka", "member_metadata"]
 
 
 def member_metadata(config: ConsumerConfig, membership: Membership, ownership: Ownership) -> GroupMetadata:
@@ -18,7 +18,7 @@ def member_metadata(config: ConsumerConfig, membership: Membership, ownership: O
     """
     group_id = config.group_id
     assert group_id is not None, "the caller has checked it"
-    _check_in_kafka(config)
+    check_in_kafka(config)
     assignment = ownership.assignment or Assignment()
     if assignment.identity == NOBODY and not isinstance(membership, StandaloneMembership):
         # Without a member id, the coordinator would accept the offsets of partitions that others own now.
@@ -34,7 +34,7 @@ def member_metadata(config: ConsumerConfig, membership: Membership, ownership: O
     return GroupMetadata(group_id, *assignment.identity)
 
 
-def _check_in_kafka(config: ConsumerConfig) -> None:
+def check_in_kafka(config: ConsumerConfig) -> None:
     """Raise ConfigurationError unless the offsets of the group in *config* are in Kafka only."""
     if config.coordination != "kafka" or config.offset_storage != "kafka" or config.dual_commit:
         raise ConfigurationError(

@@ -49,8 +49,8 @@ class ChunkReader:
         self._positions = queue.positions
         self._decoding = decoding
         self._restart = partial(_restart, queue, restart)
-        self._in_hand = InHand()
-        self._failures = DecodingFailures(queue, decoding, self._in_hand, self._restart)
+        self.in_hand = InHand()
+        self._failures = DecodingFailures(queue, decoding, self.in_hand, self._restart)
         self._lease = lease
         self._stopped = False
         """True if the chunk was stopped before all of its messages were handed out: its partition is revoked
@@ -88,7 +88,7 @@ class ChunkReader:
             chunk, source = self.chunk, self._queue.source
             if source is None or source.cursor.dropped or (chunk is not None and not chunk.remaining):
                 self._leave_chunk()
-            self._in_hand.finish(self.chunk, self._queue.source)
+            self.in_hand.finish(self.chunk, self._queue.source)
             self.asks += 1
             self._queue.asked.notify_all()
 
@@ -103,7 +103,7 @@ class ChunkReader:
             if chunk.handed and self._queue.source is not None:
                 self._positions.note(self._queue.source.cursor.owned, chunk.position)
             self.count_handed()
-            self.chunk, self._in_hand.done = remade, 0
+            self.chunk, self.in_hand.done = remade, 0
             self._counts.go_on()
             chunk.stop()  # for a loop that still holds it
 
@@ -116,7 +116,7 @@ class ChunkReader:
         self.count_handed()
         if self._stopped and source.cursor.active and not self._queue.ended:
             # Ctrl-C interrupted a call of pause: what the chunk did not hand out is decoded again.
-            unread = self._in_hand.unread(source, chunk.position)
+            unread = self.in_hand.unread(source, chunk.position)
             if chunk.handed:
                 self._positions.note(source.cursor.owned, chunk.position)
             self.chunk, self._queue.source = None, unread
@@ -144,8 +144,8 @@ class ChunkReader:
                 epochs = self._positions.leader_epochs
                 epochs.note(fetched.cursor.partition, before.start, chunk.next_offset, fetched.leader_epoch)
                 if has_messages:
-                    self._in_hand.note_fetched(fetched, before)
-                self.chunk, self._stopped, self._in_hand.done = chunk, False, 0
+                    self.in_hand.note_fetched(fetched, before)
+                self.chunk, self._stopped, self.in_hand.done = chunk, False, 0
                 self._counts.begin(used)
             fetched.at += used
             fetched.start = chunk.next_offset
@@ -166,7 +166,7 @@ class ChunkReader:
             with self._lock:
                 if self._queue.source is not None and chunk.remaining:
                     parts.append((self._queue.source.cursor, len(batch)))
-                    self._in_hand.note_batch(self._queue.source.cursor, chunk.position)
+                    self.in_hand.note_batch(self._queue.source.cursor, chunk.position)
                 batch += chunk.hand_out(max_records - len(batch))
                 if len(batch) >= max_records:
                     break
@@ -190,7 +190,7 @@ class ChunkReader:
         with self._lock:
             if self._queue.source is None or not chunk.remaining or self._lease.ended():
                 return False
-            self._in_hand.note_batch(self._queue.source.cursor, chunk.position)
+            self.in_hand.note_batch(self._queue.source.cursor, chunk.position)
             chunk.hand_out(rows)
             return True
 
@@ -199,11 +199,11 @@ class ChunkReader:
 
         The stream's lock must be held.
         """
-        if self._in_hand.undecodable is not None:
-            fetched, offset = self._in_hand.undecodable
-            fetched.start, self._in_hand.undecodable = offset, None
+        if self.in_hand.undecodable is not None:
+            fetched, offset = self.in_hand.undecodable
+            fetched.start, self.in_hand.undecodable = offset, None
         elif self.busy:
-            starts = self._in_hand.starts(self.chunk, self._queue.source)
+            starts = self.in_hand.starts(self.chunk, self._queue.source)
             self._positions.repeat(cursor.owned for cursor, _ in starts.values())
             self._put_back(starts)
 
@@ -213,14 +213,14 @@ class ChunkReader:
             return
         for cursor, offset in starts.values():
             self._positions.go_back(cursor.owned, offset)
-            if self._in_hand.must_be_fetched_again(cursor.partition):
+            if self.in_hand.must_be_fetched_again(cursor.partition):
                 self._restart(cursor, offset)
         self.count_handed()
         chunk, source = self.chunk, self._queue.source
         if chunk is not None and source is not None:
             # An interruption may have left a chunk of which nothing has been handed out yet.
             starts = {source.cursor.partition: (source.cursor, chunk.position), **starts}
-        parts = self._in_hand.fetched_again(starts)
+        parts = self.in_hand.fetched_again(starts)
         begun = [] if source is None or any(source is fetched for fetched, _ in parts) else [source]
         items = deque((*(before for _, before in parts), *begun, *self._queue.items))
         # One line, so that Ctrl-C cannot separate them: every message is in hand or queued, and none in both.
@@ -230,7 +230,7 @@ class ChunkReader:
         for fetched, before in parts:
             fetched.cursor.taken -= fetched.at - before.at
             fetched.buffer = NO_BYTES
-        self._in_hand.finish(None, None)
+        self.in_hand.finish(None, None)
 
     def seek(self, cursor: Cursor, offset: int) -> Position | None:
         """Continue *cursor* at *offset*. Return the position so far, if any. The lock must be held."""
@@ -240,7 +240,7 @@ class ChunkReader:
             self.stop()
             before = self.handed(in_hand=True).get(cursor.partition)
             self.chunk = self._queue.source = None
-        self._in_hand.leave_out(cursor.partition)
+        self.in_hand.leave_out(cursor.partition)
         self._positions.seek(cursor.owned, offset)
         return before
 
@@ -252,22 +252,22 @@ class ChunkReader:
             begun = source
             if chunk is not None:
                 self.stop()
-                begun = self._in_hand.unread(source, chunk.position)
+                begun = self.in_hand.unread(source, chunk.position)
                 if chunk.handed:
                     if self.busy:
-                        self._in_hand.note_batch(cursor, self._in_hand.first(chunk, chunk.position))
+                        self.in_hand.note_batch(cursor, self.in_hand.first(chunk, chunk.position))
                     self._positions.note(cursor.owned, chunk.position)
         self._queue.set_aside(cursor.partition, begun)
         if source is not None and begun is not None and begun is not source:
             self.chunk = None
             cursor.taken -= source.at - begun.at
             source.buffer = NO_BYTES
-        self._in_hand.note_paused(cursor.partition)
+        self.in_hand.note_paused(cursor.partition)
 
     def return_unread(self) -> None:
         """Put the last batch back into the queue, because Ctrl-C prevented the loop from getting it."""
         with self._lock:
-            self._put_back(dict(self._in_hand.batch))
+            self._put_back(dict(self.in_hand.batch))
 
     def stop_if_revoked(self) -> None:
         """Stop handing out the chunk if its partition is not owned any more. The lock must be held."""
@@ -277,7 +277,7 @@ class ChunkReader:
     def in_hand_stays(self) -> bool:
         """Return True if the client still owns all partitions of the messages in hand. The lock must be
         held."""
-        return self._in_hand.stays(self._queue.source)
+        return self.in_hand.stays(self._queue.source)
 
     def stop(self) -> None:
         """Stop handing out messages of the chunk. The stream's lock must be held."""
@@ -308,10 +308,10 @@ class ChunkReader:
             chunk, source = self.chunk, self._queue.source
             if chunk is not None and source is not None and chunk.handed:
                 position = chunk.position  # before "busy": a loop may get a message at any moment
-                offset = self._in_hand.first(chunk, position) if self.busy and not in_hand else position
+                offset = self.in_hand.first(chunk, position) if self.busy and not in_hand else position
                 found[source.cursor.partition] = self._positions.at(source.cursor.owned, offset)
             if not in_hand:
-                for partition, (cursor, offset) in self._in_hand.batch.items():
+                for partition, (cursor, offset) in self.in_hand.batch.items():
                     found[partition] = self._positions.at(cursor.owned, offset)
         return found
 
@@ -326,7 +326,7 @@ class ChunkReader:
             for partition, generation in partitions.items():
                 if partition in handed and handed[partition].generation <= generation:
                     self._positions.forget(partition)
-                    self._in_hand.batch.pop(partition, None)
+                    self.in_hand.batch.pop(partition, None)
             source = self._queue.source
             if source is not None and not source.cursor.active and source.cursor.partition in partitions:
                 self.chunk = self._queue.source = None

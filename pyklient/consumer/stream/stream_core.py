@@ -268,6 +268,17 @@ class StreamCore:
         """Return the position of each partition. Messages in hand count only if *in_hand* is true."""
         return self._reader.handed(in_hand=in_hand)
 
+    def batch_in_hand(self) -> dict[TopicPartition, tuple[Cursor, Position]]:
+        """Return the cursor of each partition of the batch in hand, and the position after the batch. If the
+        position was forgotten, because the client has lost the partition, the partition is left out."""
+        with self._lock:
+            handed = self._reader.handed(in_hand=True)
+            return {
+                each: (cursor, handed[each])
+                for each, (cursor, _) in self._reader.in_hand.batch.items()
+                if each in handed
+            }
+
     @property
     def asks(self) -> int:
         """The number of times that loops have asked for messages. Single messages of a chunk do not count."""

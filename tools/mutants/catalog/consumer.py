@@ -458,4 +458,40 @@ MUTANTS: Final = (
             "tests/consumer/offsets/test_kafka_offset_storage.py::test_a_commit_is_tried_as_often_as_the_options_say_with_their_pause_and_time_out",
         ),
     ),
+    Mutant(
+        "consumer: a member does not wait for the offsets of an open transaction",
+        "pyklient/consumer/commit/offset_storages/kafka_offset_storage.py",
+        "partitions, stable=True)",
+        "partitions, stable=False)",
+        (
+            "tests/consumer/offsets/test_kafka_offset_storage.py::test_offsets_that_are_about_to_change_are_asked_for_again",
+        ),
+    ),
+    Mutant(
+        "consumer: a connector that has left its group names itself to transactions as no member",
+        "pyklient/consumer/group/member_metadata.py",
+        "if assignment.identity == NOBODY and not isinstance(membership, StandaloneMembership):",
+        "if ownership.assignment is None:",
+        (
+            "tests/consumer/group/test_group_metadata.py::test_a_member_that_has_left_because_its_loop_stood_still_has_no_metadata",
+        ),
+    ),
+    Mutant(
+        "consumer: a reader that has not come to an open transaction counts as waiting for it",
+        "pyklient/consumer/fetch/open_transactions.py",
+        "stable < data.high_watermark and position >= stable",
+        "stable < data.high_watermark",
+        (
+            "tests/consumer/fetch/test_open_transactions.py::test_a_reader_that_has_not_come_to_the_transaction_does_not_wait",
+        ),
+    ),
+    Mutant(
+        "consumer: a simple consumer hands out records of aborted transactions",
+        "pyklient/consumer/simple/fetched.py",
+        "next_offset, position=position, aborted=aborted)",
+        "next_offset, position=position)",
+        (
+            "tests/consumer/stream/test_emptied_markers.py::test_a_simple_consumer_passes_over_emptied_markers",
+        ),
+    ),
 )
