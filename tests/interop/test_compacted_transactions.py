@@ -89,7 +89,7 @@ def without_ticks(values: Iterable[bytes | None]) -> list[bytes | None]:
     return [value for value in values if value != b"tick"]
 
 
-COMPACTED = {
+COMPACTED: dict[str, Any] = {
     "cleanup_policy": "compact",
     "delete_retention_ms": 0,
     "min_cleanable_dirty_ratio": 0.001,

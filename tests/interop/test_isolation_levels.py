@@ -5,7 +5,8 @@ import random
 import pytest
 
 from pyklient import TopicPartition, read
-from tests.interop.transactional_logs import FORMS, LEVELS, RandomLog, javas, librdkafkas
+from pyklient.argument_checks import ISOLATION_LEVELS, IsolationLevel
+from tests.interop.transactional_logs import FORMS, RandomLog, javas, librdkafkas
 from tests.oracles.process import Oracle
 from tests.run.seed import dice
 from tests.servers.fixtures import NewName, NewTopic
@@ -19,7 +20,7 @@ _OLDER = ("0.11.0.3", "2.8.2", "3.9.1")
 def check_all_forms(bootstrap: str, topic: str, oracle: Oracle, rng: random.Random, starts: int) -> None:
     """Compare every way to read with pyklient with the other clients, from the start of the log and from some
     further offsets."""
-    ends = {level: end_of(bootstrap, topic, level) for level in LEVELS}
+    ends = {level: end_of(bootstrap, topic, level) for level in ISOLATION_LEVELS}
     for level, end in ends.items():
         for start in (0, *(rng.randrange(1, end) for _ in range(starts))):
             size = rng.choice((_SMALL, _LARGE))
@@ -31,7 +32,7 @@ def check_all_forms(bootstrap: str, topic: str, oracle: Oracle, rng: random.Rand
                 assert found == expected, f"{name}, {level}, from {start}, {size} bytes"
 
 
-def end_of(bootstrap: str, topic: str, level: str) -> int:
+def end_of(bootstrap: str, topic: str, level: IsolationLevel) -> int:
     """Return the offset at which a read with the isolation level *level* ends."""
     bounds = read(bootstrap, topic, isolation_level=level).bounds
     return bounds[TopicPartition(topic, 0)][1]

@@ -36,12 +36,12 @@ def test_the_warning_names_the_partition_and_the_producer(
         stream = connector.assign({topic: [0, 1]}, start="beginning")
         messages = iter(stream)
         assert next(messages).value == b"before"
-        wait_until(lambda: events(caplog, BEGAN), 60, "the warning")
+        wait_until(lambda: events(caplog, BEGAN) != [], 60, "the warning")
         assert not events(caplog, ENDED)
         assert stream.lag() == {TopicPartition(topic, 0): 0, TopicPartition(topic, 1): 0}
         producer.commit_transaction(60)
         assert [next(messages).value for _ in range(2)] == [b"held", b"up"]
-        wait_until(lambda: events(caplog, ENDED), 60, "the end")
+        wait_until(lambda: events(caplog, ENDED) != [], 60, "the end")
     [began], [ended] = events(caplog, BEGAN), events(caplog, ENDED)
     # A broker before Kafka 3.0 does not tell the transactional id.
     known = "2.8" not in any_broker.name

@@ -13,9 +13,8 @@ from pyklient import ConsumerConnector, ConsumerTimeout, Message, SimpleConsumer
 from tests.interop.transactions import TIMEOUT, transactional
 from tests.oracles.process import Oracle
 
-__all__ = ["FORMS", "LEVELS", "Found", "RandomLog", "javas", "librdkafkas"]
+__all__ = ["FORMS", "Found", "RandomLog", "javas", "librdkafkas"]
 
-LEVELS: Final = ("read_uncommitted", "read_committed")
 _PATIENCE: Final = 60.0
 _QUICK: Final[dict[str, Any]] = {"fetch_max_wait_ms": 20}
 _CODECS: Final = ("none", "gzip", "snappy", "lz4")
@@ -170,6 +169,7 @@ def _bytes(text: str) -> bytes | None:
 
 def librdkafkas(bootstrap: str, topic: str, start: int, level: str) -> list[Found]:
     """Return what librdkafka's consumer reads from partition 0, up to the end that it sees."""
+    found: list[Found] = []
     consumer = confluent_kafka.Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -179,7 +179,6 @@ def librdkafkas(bootstrap: str, topic: str, start: int, level: str) -> list[Foun
             "log_level": 0,
         }
     )
-    found = []
     try:
         consumer.assign([confluent_kafka.TopicPartition(topic, 0, start)])
         while (message := consumer.poll(_PATIENCE)) is not None:

@@ -76,7 +76,9 @@ class OpenTransactions:
         """Held while the thread is started, and while it is decided that a wait is reported."""
         self._closing = False
 
-    def note(self, cursor: Cursor, data: "FetchResponse.PartitionData", now: float) -> None:
+    def note(
+        self, cursor: Cursor, data: "FetchResponse.FetchableTopicResponse.PartitionData", now: float
+    ) -> None:
         """Record whether *cursor*, whose position is the one after the response *data*, waits for the end of
         a transaction. A cursor that has an end does not wait: it ends at the last stable offset."""
         if self._bound is None or data.error_code or cursor.end is not None:

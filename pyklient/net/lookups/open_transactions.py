@@ -137,6 +137,8 @@ def _producers(
     return found
 
 
-def _error(where: TopicPartition, data: DescribeProducersResponse.PartitionResponse) -> BrokerError:
+def _error(
+    where: TopicPartition, data: DescribeProducersResponse.TopicResponse.PartitionResponse
+) -> BrokerError:
     said = f" (broker: {data.error_message})" if data.error_message else ""
     return broker_error(data.error_code, f"cannot describe the producers of {where}{said}")

@@ -51,7 +51,9 @@ def cursor_at(position: int, end: int | None = None) -> Cursor:
     return Cursor(OwnedPartition(WHERE), position=position, reset="latest", end=end)
 
 
-def answered(stable: int, high_watermark: int, code: int = 0) -> FetchResponse.PartitionData:
+def answered(
+    stable: int, high_watermark: int, code: int = 0
+) -> FetchResponse.FetchableTopicResponse.PartitionData:
     return FetchResponse.PartitionData(
         partition_index=0, error_code=code, high_watermark=high_watermark, last_stable_offset=stable
     )

@@ -144,7 +144,7 @@ MUTANTS: Final = (
     Mutant(
         "consumer: the message in hand counts as done",
         "pyklient/consumer/stream/chunk_reader.py",
-        "offset = self._in_hand.first(chunk, position) if self.busy and not in_hand else position",
+        "offset = self.in_hand.first(chunk, position) if self.busy and not in_hand else position",
         "offset = position",
         (
             "tests/consumer/stream/test_stream_core.py::test_a_message_counts_as_in_hand_until_the_next_one_is_asked_for",
@@ -164,11 +164,11 @@ MUTANTS: Final = (
         "pyklient/consumer/stream/chunk_reader.py",
         (
             "            if not in_hand:\n"
-            "                for partition, (cursor, offset) in self._in_hand.batch.items():"
+            "                for partition, (cursor, offset) in self.in_hand.batch.items():"
         ),
         (
             "            if in_hand:\n"
-            "                for partition, (cursor, offset) in self._in_hand.batch.items():"
+            "                for partition, (cursor, offset) in self.in_hand.batch.items():"
         ),
         ("tests/consumer/stream/test_stream_core.py::test_a_batch_is_in_hand_as_a_whole",),
     ),
