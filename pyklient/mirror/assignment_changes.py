@@ -54,19 +54,25 @@ class AssignmentChanges(ConsumerRebalanceListener):
 
     def __init__(self, make: Callable[[AssignmentChange], None]) -> None:
         self.task_makes_them = False
+        self.has_assignment = False
+        """True while the member has an assignment, which may be empty: False before the first one, and during
+        a rebalance. It stays as it is when the task has ended."""
         self._make = make
         self._waiting: SimpleQueue[AssignmentChange] = SimpleQueue()
 
     def on_partitions_assigned(self, partitions: Collection[TopicPartition]) -> None:
         """Begin to copy *partitions* from their committed offsets."""
+        self.has_assignment = True
         self._ask(AssignmentChange(partitions, assigned=True))
 
     def on_partitions_revoked(self, partitions: Collection[TopicPartition]) -> None:
         """Commit what is confirmed of *partitions*, before another member continues them."""
+        self._has_none()
         self._ask(AssignmentChange(partitions, revoked=True))
 
     def on_partitions_lost(self, partitions: Collection[TopicPartition]) -> None:
         """Forget *partitions*, which another member may copy already."""
+        self._has_none()
         self._ask(AssignmentChange(partitions))
 
     def make_all(self) -> None:
@@ -80,6 +86,10 @@ class AssignmentChanges(ConsumerRebalanceListener):
                 self._make(change)
             finally:
                 change.done.set()
+
+    def _has_none(self) -> None:
+        if self.task_makes_them:
+            self.has_assignment = False
 
     def _ask(self, change: AssignmentChange) -> None:
         if not change.partitions:

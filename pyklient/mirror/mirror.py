@@ -197,6 +197,7 @@ class Mirror:
             tuple(task.connector.metrics() for task in tasks),
             producer.metrics(),
             sum(task.failures.dropped_count for task in tasks),
+            len(tasks) == len(self._sources) and all(task.changes.has_assignment for task in tasks),
         )
 
     def _run(self, watch: Callable[[MirrorMetrics], object] | None, interval: float) -> None:

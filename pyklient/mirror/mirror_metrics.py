@@ -17,12 +17,17 @@ class MirrorMetrics:
     """The metrics of the producer. Its ``delivered`` has the numbers and rates of the copied records."""
     dropped_records: int
     """The number of records that could not be sent, and were dropped (``abort_on_send_failure=False``)."""
+    has_assignment: bool = True
+    """True if the mirror has its partitions of each source cluster, which may be none. False before it has
+    joined its group, and during a rebalance."""
 
     @property
     def lag(self) -> int | None:
         """The number of offsets in the source clusters that are not copied yet: the lag of the consumers, and
         the records that were sent and are not confirmed. None while the lag of an assigned partition is not
-        known."""
+        known, and while the mirror has no assignment."""
+        if not self.has_assignment:
+            return None
         lags = [each.lag for each in self.sources]
         known = [lag for lag in lags if lag is not None]
         return sum(known) + self.target.waiting_records if len(known) == len(lags) else None

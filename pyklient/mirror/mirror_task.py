@@ -5,13 +5,14 @@ import logging
 import threading
 import time
 from collections.abc import Collection
+from contextlib import suppress
 from typing import Final
 
 from pyklient.admin import Admin
 from pyklient.consumer.kafka_stream import KafkaStream
 from pyklient.consumer.mirror_connector import MirrorConnector
 from pyklient.counted import counted
-from pyklient.errors import CommitError, KafkaError
+from pyklient.errors import CommitError, DeliveryError, KafkaError
 from pyklient.mirror.assignment_changes import AssignmentChange, AssignmentChanges
 from pyklient.mirror.copy_sender import CopySender
 from pyklient.mirror.failed_copies import FailedCopies
@@ -20,6 +21,7 @@ from pyklient.mirror.rules import Rules
 from pyklient.mirror.sent_records import SentRecords
 from pyklient.mirror.sync_topic import SYNC_TOPIC
 from pyklient.mirror.target_topics import TargetTopics
+from pyklient.outage import Outage
 from pyklient.producer.mirror_producer import MirrorProducer
 from pyklient.topic_partition import TopicPartition
 
@@ -32,6 +34,10 @@ _MOST_MESSAGES: Final = 2_000
 _LONGEST_WAIT: Final = 0.2
 """The seconds after which a task that gets no messages looks for confirmed records, and checks if the mirror
 was closed."""
+_CALL_TIMEOUT: Final = 10.0
+"""The seconds for which a call to the source cluster may wait, before it is made again."""
+_PAUSE: Final = 0.5
+"""The seconds between two such calls."""
 _FLUSH_TIMEOUT: Final = 30.0
 """The seconds for which a task waits for unconfirmed records, before it gives up their partitions."""
 _SYNC_TIMEOUT: Final = 5.0
@@ -84,11 +90,18 @@ class MirrorTask:
         end."""
         try:
             self.connector.set_rebalance_listener(self.changes)
+            if not self._await_source():
+                return
             stream = self.connector.mirror_stream(
                 self._rules.topics, whole_batches=self._rules.passes_batches, excluded=[SYNC_TOPIC]
             )
             self.changes.task_makes_them = True
-            self._copy(stream)
+            try:
+                self._copy(stream)
+            except DeliveryError:
+                with suppress(DeliveryError):  # of another partition
+                    self._flush()
+                raise
             self._finish()
         finally:
             self._ending, self.changes.task_makes_them = True, False
@@ -98,6 +111,22 @@ class MirrorTask:
                 self._admin.close()
         if self._unfinished:
             raise _unfinished_error(self._unfinished, self._last_failure)
+
+    def _await_source(self) -> bool:
+        """Wait until the source cluster answers. Return False if the mirror is closed before."""
+        outage = Outage(_log, f"reading with {self.connector!r}", "mirror_source_outage")
+        while not self._stopping.is_set():
+            try:
+                self._admin.topics(timeout=_CALL_TIMEOUT)
+            except KafkaError as error:
+                if not error.retriable:
+                    raise
+                outage.failed(error, "trying again")
+                self._stopping.wait(_PAUSE)
+            else:
+                outage.ended()
+                return True
+        return False
 
     def _finish(self) -> None:
         """Wait for the records that were sent, and commit their offsets."""

@@ -133,6 +133,8 @@ class SentRecords:
         self._runs: dict[TopicPartition, deque[_Run]] = {}
         self._confirmed: dict[TopicPartition, int] = {}
         self._committed: dict[TopicPartition, int] = {}
+        self._failed: set[TopicPartition] = set()
+        """The partitions with a failed record that is not skipped. Nothing more is counted there."""
 
     def begin(self, partitions: Iterable[TopicPartition]) -> None:
         """Forget what is known of *partitions*, because they are assigned again, or belong to another member
@@ -141,6 +143,7 @@ class SentRecords:
             self._runs.pop(each, None)
             self._confirmed.pop(each, None)
             self._committed.pop(each, None)
+            self._failed.discard(each)
 
     def add(self, sent: Iterable[Sent]) -> None:
         """Add records that were sent, those of a partition in the order of their offsets."""
@@ -155,15 +158,18 @@ class SentRecords:
 
     def pop_done(self) -> tuple[list[ConfirmedRecords], list[FailedRecords]]:
         """Remove and return the records that are confirmed, and those that have failed. Those of a partition
-        are in the order of their offsets. Records behind an unconfirmed record of their partition stay, and
-        so do those behind a failed one if failed records are not skipped."""
+        are in the order of their offsets. Records behind an unconfirmed record of their partition stay. If
+        failed records are not skipped, the first one is returned once, and records behind it are not
+        counted."""
         confirmed: list[ConfirmedRecords] = []
         failed: list[FailedRecords] = []
         for source, runs in self._runs.items():
-            while runs and runs[0].done:
+            while runs and runs[0].done and source not in self._failed:
                 errors = runs[0].results(source, confirmed if self._tell_confirmed else None)
                 failed += errors
                 if errors and not self._skip_failed:
+                    self._failed.add(source)
+                    self._confirmed[source] = errors[0].offset
                     break
                 self._confirmed[source] = runs.popleft().position
         return confirmed, failed

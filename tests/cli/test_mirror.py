@@ -53,6 +53,10 @@ def test_a_mirror_needs_one_filter_of_topics(pyklient: Pyklient) -> None:
     done = pyklient("mirror", "--from", "localhost:1", "--to", "localhost:1", "-g", "m")
     assert done.code == 2
     assert "either --whitelist or --blacklist" in done.err
+    for option in ("--whitelist", "--blacklist"):
+        done = pyklient("mirror", "--from", "localhost:1", "--to", "localhost:1", "-g", "m", option, "")
+        assert done.code == 2
+        assert "the pattern of the topics is empty" in done.err
 
 
 def test_an_audit_shows_a_difference_and_fails(pyklient: Pyklient, broker: Broker, new_name: NewName) -> None:

@@ -4,6 +4,7 @@ import itertools
 import threading
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,10 +23,10 @@ from pyklient import (
     TopicPartition,
 )
 from pyklient.broker import Broker
-from pyklient.mirror import ProducerRecord, mirror_task
+from pyklient.mirror import MirrorMetrics, ProducerRecord, mirror_task
 from pyklient.mirror.mirror_task import MirrorTask
 from pyklient.producer.mirror_producer import MirrorProducer
-from tests.mirror.running import by_partition, running, stored, until
+from tests.mirror.running import Run, by_partition, running, stored, until
 
 
 def new_name() -> str:
@@ -186,6 +187,14 @@ def test_a_handler_must_return_producer_records(source: Broker, target: Broker, 
     assert run.error.__notes__ == [f"message: {topic}-0 at offset 0"]
 
 
+def wait_for_metrics(run: Run) -> MirrorMetrics:
+    """Return the metrics of the mirror as soon as it runs."""
+    until(lambda: run.mirror.metrics() is not None, "metrics")
+    found = run.mirror.metrics()
+    assert found is not None
+    return found
+
+
 @pytest.mark.parametrize("abort", [True, False])
 def test_a_record_that_cannot_be_sent_ends_the_mirror_or_is_dropped(
     source: Broker, target: Broker, abort: bool
@@ -211,7 +220,7 @@ def test_a_record_that_cannot_be_sent_ends_the_mirror_or_is_dropped(
     if abort:
         assert isinstance(run.error, DeliveryError)
         assert f"offset 20 of {topic}-0" in str(run.error)
-        assert committed(source, group).get(TopicPartition(topic, 0), 0) <= 20
+        assert committed(source, group) == {TopicPartition(topic, 0): 20}
         assert here[:20] == sent[:20]
     else:
         assert here == sent[:20] + sent[21:]
@@ -219,6 +228,47 @@ def test_a_record_that_cannot_be_sent_ends_the_mirror_or_is_dropped(
         metrics = run.mirror.metrics()
         assert metrics is not None
         assert (metrics.dropped_records, metrics.target.delivered.records, metrics.lag) == (1, 29, 0)
+
+
+def test_records_before_one_that_cannot_be_sent_are_committed(
+    source: Broker, target: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    """They were in one batch with it, and no commit was due."""
+    topic, group = new_name(), new_name()
+    with Admin(source.bootstrap_servers) as admin:
+        admin.create_topic(topic, 2)
+    with Admin(target.bootstrap_servers) as admin:
+        admin.create_topic(topic, 2, config={"max.message.bytes": "2000"})
+    with Producer(source.bootstrap_servers, linger_ms=10_000) as producer:
+        producer.send_many(topic, [b"small"] * 10, partition=0)
+        producer.send_many(
+            topic, [b"x" * (5_000 if number == 17 else 20) for number in range(30)], partition=1
+        )
+    clusters = source.bootstrap_servers, target.bootstrap_servers
+    with running(*clusters, topic, group_id=group, keep_partitions=True, commit_interval=3_600) as run:
+        run.join(60)
+    assert isinstance(run.error, DeliveryError)
+    assert f"offset 17 of {topic}-1" in str(run.error)
+    assert committed(source, group)[TopicPartition(topic, 1)] == 17
+    assert "the rebalance listener raised an exception" not in caplog.text
+
+
+def test_a_mirror_waits_for_clusters_that_are_down_when_it_starts(tmp_path: Path) -> None:
+    """Its lag is not known before it has its partitions."""
+    topic, group = new_name(), new_name()
+    with Broker(data_dir=tmp_path) as source, Broker() as target:
+        fill(source, topic, 20, partitions=1)
+        servers = source.bootstrap_servers, target.bootstrap_servers
+    with running(*servers, topic, group_id=group) as run:
+        metrics = wait_for_metrics(run)
+        assert metrics.lag is None
+        with Broker(int(servers[0].rsplit(":", 1)[1]), data_dir=tmp_path) as source:
+            until(lambda: wait_for_metrics(run).sources[0].consumed.records, "records of the source")
+            with Broker(int(servers[1].rsplit(":", 1)[1])) as target:
+                until(lambda: run.error or committed(source, group) == ends(source, topic), "the last commit")
+                until(lambda: wait_for_metrics(run).lag == 0, "a lag of 0")
+                run.mirror.close()
+    assert run.error is None
 
 
 def test_wrong_arguments_are_named() -> None:

@@ -91,7 +91,11 @@ def test_the_position_stays_before_copies_that_have_failed(bench: Bench) -> None
     assert failed == [FailedRecords(SOURCE, 7, 2, TOO_LARGE)]
     assert [tuple(each)[1::2] for each in confirmed] == [(0, 7), (4, 11), (9, 14)]
     assert [each.record_count for each in confirmed] == [4, 3, 1]
-    assert records.positions() == {SOURCE: 4}
+    assert records.positions() == {SOURCE: 7}
+    assert records.pop_done() == ([], [])  # each failure is told once
+    assert records.unfinished() == {SOURCE}
+    records.begin([SOURCE])
+    assert records.unfinished() == set()
 
 
 def test_confirmed_records_have_no_gaps_in_their_source_offsets(bench: Bench) -> None:

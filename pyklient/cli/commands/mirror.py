@@ -131,4 +131,8 @@ def _show(metrics: MirrorMetrics) -> None:
 def _filter(whitelist: str | None, blacklist: str | None) -> TopicFilter:
     if (whitelist is None) == (blacklist is None):
         raise click.UsageError("pass either --whitelist or --blacklist")
+    if not (whitelist or blacklist):
+        raise click.UsageError(
+            "the pattern of the topics is empty; to copy all topics, pass --whitelist '.*'"
+        )
     return Whitelist(whitelist) if whitelist is not None else Blacklist(blacklist or "")

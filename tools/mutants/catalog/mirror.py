@@ -13,7 +13,6 @@ _MIRROR = "tests/mirror/test_mirror.py"
 _PASSED = "tests/mirror/test_passed_batches.py"
 _REBALANCES = "tests/mirror/test_rebalances.py"
 _GROUPS = "tests/mirror/test_group_translation.py"
-_REAL = "tests/mirror/test_real_clusters.py"
 _AUDIT = "tests/mirror/test_cluster_audit.py"
 
 _COPYING: Final = (
@@ -112,11 +111,25 @@ _COPYING: Final = (
 
 _CONFIRMED: Final = (
     Mutant(
-        "mirror: records of aborted transactions are copied",
-        "pyklient/mirror/mirror.py",
-        '    "isolation_level": "read_committed",\n',
+        "mirror: records before a failed one of the same batch are not committed",
+        "pyklient/mirror/sent_records.py",
+        "                    self._confirmed[source] = errors[0].offset\n",
         "",
-        (f"{_REAL}::test_only_committed_transactions_are_mirrored",),
+        (f"{_SENT}::test_the_position_stays_before_copies_that_have_failed",),
+    ),
+    Mutant(
+        "mirror: failures are told again and again",
+        "pyklient/mirror/sent_records.py",
+        "while runs and runs[0].done and source not in self._failed:",
+        "while runs and runs[0].done:",
+        (f"{_SENT}::test_the_position_stays_before_copies_that_have_failed",),
+    ),
+    Mutant(
+        "mirror: a mirror without an assignment has the lag 0",
+        "pyklient/mirror/mirror_metrics.py",
+        "if not self.has_assignment:",
+        "if False:",
+        (f"{_MIRROR}::test_a_mirror_waits_for_clusters_that_are_down_when_it_starts",),
     ),
     Mutant(
         "mirror: the position moves when one of several batches is confirmed",
