@@ -27,6 +27,7 @@ _FIRST_RELEASE: Final = {
     "OffsetForLeaderEpoch": "0.11",
     "DescribeConfigs": "0.11",
     "SaslAuthenticate": "1.0",
+    "WriteTxnMarkers": "0.11",
     "CreatePartitions": "1.0",
     "DeleteGroups": "1.1",
     "DescribeCluster": "2.8",
