@@ -26,11 +26,23 @@ Identity = tuple[int, int]
 
 
 class Transactions:
-    """Sends the requests of a transactional producer in versions that the test chooses."""
+    """Sends the requests of a transactional producer in versions that the test chooses.
 
-    def __init__(self, client: WireClient, transactional_id: str = "orders") -> None:
+    It writes to partition 0 of *topic*, and commits offsets of *group*.
+    """
+
+    def __init__(
+        self,
+        client: WireClient,
+        transactional_id: str = "orders",
+        *,
+        topic: str = "clicks",
+        group: str = "g",
+    ) -> None:
         self.client = client
         self.transactional_id = transactional_id
+        self._topic = topic
+        self._group = group
         self._sequences: dict[Identity, int] = {}
 
     def init(
@@ -45,8 +57,10 @@ class Transactions:
         answer = self.client.ask(request, InitProducerIdResponse, version)
         return answer.error_code, (answer.producer_id, answer.producer_epoch)
 
-    def add(self, identity: Identity, *partitions: int, topic: str = "clicks", version: int = 3) -> list[int]:
-        asked = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=topic, partitions=list(partitions))
+    def add(self, identity: Identity, *partitions: int, version: int = 3) -> list[int]:
+        asked = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(
+            name=self._topic, partitions=list(partitions)
+        )
         request = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self.transactional_id,
             v3_and_below_producer_id=identity[0],
@@ -54,12 +68,13 @@ class Transactions:
             v3_and_below_topics=[asked],
         )
         [answer] = self.client.ask(request, AddPartitionsToTxnResponse, version).results_by_topic_v3_and_below
-        return [each.partition_error_code for each in answer.results_by_partition]
+        codes = {each.partition_index: each.partition_error_code for each in answer.results_by_partition}
+        return [codes[index] for index in partitions]
 
     def send(
         self, identity: Identity, *, version: int = 12, transactional_id: str | None = "", value: bytes = b"v"
     ) -> tuple[int, int]:
-        """Produce one record into partition 0 of clicks. Return the error code and the offset."""
+        """Produce one record. Return the error code and the offset."""
         sequence = self._sequences.get(identity, 0)
         batch = encode_batch(
             [NewRecord(1000, None, value)],
@@ -73,7 +88,7 @@ class Transactions:
             transactional_id=self.transactional_id if transactional_id == "" else transactional_id,
             acks=-1,
             timeout_ms=10_000,
-            topic_data=[ProduceRequest.TopicProduceData(name="clicks", partition_data=[data])],
+            topic_data=[ProduceRequest.TopicProduceData(name=self._topic, partition_data=[data])],
         )
         answer = self.client.ask(request, ProduceResponse, version).responses[0].partition_responses[0]
         if not answer.error_code:
@@ -90,12 +105,12 @@ class Transactions:
         answer = self.client.ask(request, EndTxnResponse, version)
         return answer.error_code, (answer.producer_id, answer.producer_epoch)
 
-    def add_group(self, identity: Identity, group: str = "g") -> int:
+    def add_group(self, identity: Identity) -> int:
         request = AddOffsetsToTxnRequest(
             transactional_id=self.transactional_id,
             producer_id=identity[0],
             producer_epoch=identity[1],
-            group_id=group,
+            group_id=self._group,
         )
         return self.client.ask(request, AddOffsetsToTxnResponse).error_code
 
@@ -103,11 +118,11 @@ class Transactions:
         partition = TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition(committed_offset=offset)
         request = TxnOffsetCommitRequest(
             transactional_id=self.transactional_id,
-            group_id="g",
+            group_id=self._group,
             producer_id=identity[0],
             producer_epoch=identity[1],
             topics=[
-                TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic(name="clicks", partitions=[partition])
+                TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic(name=self._topic, partitions=[partition])
             ],
             **member,
         )

@@ -75,7 +75,7 @@ def test_a_worker_knows_the_servers_of_its_lane_and_those_of_no_other() -> None:
         (Wanted(min="2.4", zookeeper=True), ["kafka-2.8.2"]),
         (Wanted(real=False), ["reference"]),
         (Wanted(min="4.3", real=True), ["kafka-4.3.1"]),
-        (Wanted(needs=["transactions"]), ["kafka-4.3.1", "kafka-2.8.2"]),
+        (Wanted(needs=["transactions"]), [*SUITE]),
         (Wanted(needs=["old requests"]), ["reference", "kafka-2.8.2"]),
     ],
     ids=str,

@@ -68,7 +68,9 @@ def _cluster(directory: Path, reaper: Reaper) -> Server:
 KINDS = {
     kind.name: kind
     for kind in (
-        Kind("reference", (4, 3), ReferenceBroker, real=False, can=frozenset({"old requests"})),
+        Kind(
+            "reference", (4, 3), ReferenceBroker, real=False, can=frozenset({"old requests", "transactions"})
+        ),
         Kind("kafka-4.3.1", (4, 3, 1), KraftCluster, jars=("4.3.1",)),
         _with_zookeeper("3.9.1", CAPABILITIES),
         _with_zookeeper("2.8.2", CAPABILITIES),

@@ -30,7 +30,7 @@ def init_producer_id(
         identity = _initialized(node, request, request.transactional_id)
     except ApiError as error:
         return InitProducerIdResponse(
-            error_code=fenced_code(error.code, context.version, _PRODUCER_FENCED),
+            error_code=fenced_code(error.code, knows_fenced=context.version >= _PRODUCER_FENCED),
             producer_id=-1,
             producer_epoch=-1,
         )

@@ -144,7 +144,7 @@ def _begin_in_partition(
         else:
             coordinator.check_partition(transactional_id, producer, where)
     except ApiError as error:
-        code = fenced_code(error.code, 0, 1)
+        code = fenced_code(error.code)
         if code is ErrorCode.TRANSACTION_ABORTABLE and version < _ABORTABLE:
             code = ErrorCode.INVALID_TXN_STATE
         if code in _NOT_READY and version < _ADDS_PARTITIONS:

@@ -104,7 +104,9 @@ def _added(
                 node.now_ms(),
             )
         except ApiError as error:
-            codes = dict.fromkeys(partitions, fenced_code(error.code, version, _PRODUCER_FENCED))
+            codes = dict.fromkeys(
+                partitions, fenced_code(error.code, knows_fenced=version >= _PRODUCER_FENCED)
+            )
     return [
         AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult(
             name=topic.name,
@@ -159,7 +161,9 @@ def add_offsets_to_txn(
             node.now_ms(),
         )
     except ApiError as error:
-        return AddOffsetsToTxnResponse(error_code=fenced_code(error.code, context.version, _PRODUCER_FENCED))
+        return AddOffsetsToTxnResponse(
+            error_code=fenced_code(error.code, knows_fenced=context.version >= _PRODUCER_FENCED)
+        )
     return AddOffsetsToTxnResponse()
 
 
@@ -178,7 +182,9 @@ def end_txn(node: NodeState, request: EndTxnRequest, context: RequestContext) ->
             commit=request.committed,
         )
     except ApiError as error:
-        return EndTxnResponse(error_code=fenced_code(error.code, context.version, _PRODUCER_FENCED))
+        return EndTxnResponse(
+            error_code=fenced_code(error.code, knows_fenced=context.version >= _PRODUCER_FENCED)
+        )
     return EndTxnResponse(producer_id=identity.producer_id, producer_epoch=identity.epoch)
 
 

@@ -17,7 +17,6 @@ from pyklient.topic_partition import TopicPartition
 
 __all__ = ["txn_offset_commit"]
 
-_PRODUCER_FENCED: Final = 2
 _ABORTABLE: Final = 4
 _ADDS_GROUP: Final = 5
 
@@ -48,7 +47,7 @@ def txn_offset_commit(
     try:
         _commit(node, request, context.version, offsets)
     except ApiError as error:
-        code = fenced_code(error.code, context.version, _PRODUCER_FENCED)
+        code = fenced_code(error.code)
         if code is ErrorCode.TRANSACTION_ABORTABLE and context.version < _ABORTABLE:
             code = ErrorCode.INVALID_TXN_STATE
         codes = dict.fromkeys(codes, code)

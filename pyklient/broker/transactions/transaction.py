@@ -191,15 +191,18 @@ class Transaction:
             changes["epoch"] = min(self.epoch + 1, _MAX_EPOCH)
         return self._after(event, **changes)
 
-    def timed_out(self, version: int, now_ms: int) -> "Transaction":
+    def aborting(self, version: int, now_ms: int) -> "Transaction":
         """Return the state after the coordinator has decided to abort the ongoing transaction. The producer's
-        epoch is incremented, so that the producer is fenced."""
-        fenced = min(self.epoch + 1, _MAX_EPOCH)
+        epoch is incremented, so that the producer is fenced.
+
+        As in Kafka since 4.1, a producer of version 2 may continue after that: it may abort the transaction
+        too, and gets the new epoch, unless another producer has started meanwhile.
+        """
         bumped = version >= EPOCH_BUMP
         return self._after(
             Event.ABORT,
-            epoch=min(fenced + 1, _MAX_EPOCH) if bumped else fenced,
-            last_epoch=fenced if bumped else _NONE,
+            epoch=min(self.epoch + 1, _MAX_EPOCH),
+            last_epoch=self.epoch if bumped else _NONE,
             previous_producer_id=self.producer_id,
             version=version if bumped else 0,
             updated_ms=now_ms,

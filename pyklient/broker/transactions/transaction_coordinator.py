@@ -197,7 +197,7 @@ class TransactionCoordinator:
 
     def _abort(self, transaction: Transaction, now_ms: int) -> None:
         """Abort the open *transaction*, and fence its producer."""
-        ending = transaction.timed_out(self._config.transaction_version, now_ms)
+        ending = transaction.aborting(self._config.transaction_version, now_ms)
         self._store(ending, now_ms)
         self._complete(ending, now_ms)
 

@@ -90,12 +90,19 @@ def test_version_2_gives_a_new_producer_id_when_no_epoch_is_left_and_recognizes_
     assert answer(completed, NEWEST_EPOCH - 1, 2, commit=False) == STATE
 
 
-def test_a_transaction_that_is_timed_out_fences_its_producer() -> None:
+def test_a_transaction_that_the_coordinator_aborts_fences_its_producer() -> None:
     found = transaction(TransactionState.ONGOING)
-    assert found.timed_out(1, NOW).completed(NOW).producer == (7, 6)
-    assert found.timed_out(2, NOW).completed(NOW).producer == (7, 7)
+    fenced = found.aborting(1, NOW).completed(NOW)
+    assert fenced.producer == (7, 6)
+    assert started(fenced, ProducerIdentity(7, 5)) == FENCED
+    fenced = found.aborting(2, NOW).completed(NOW)
+    assert fenced.producer == (7, 6)
+    assert answer(fenced, 5, 2, commit=True) == STATE
+    assert answer(fenced, 5, 2, commit=False) == DONE
+    assert started(fenced, ProducerIdentity(7, 5)) == (7, 6)
     last = transaction(TransactionState.ONGOING, NEWEST_EPOCH - 1)
-    assert last.timed_out(2, NOW).completed(NOW).producer == (7, NEWEST_EPOCH)
+    assert last.aborting(2, NOW).completed(NOW).producer == (7, NEWEST_EPOCH)
+    assert started(last.aborting(2, NOW).completed(NOW), None) == (NEXT_ID, 0)
 
 
 def started(found: Transaction, expected: ProducerIdentity | None) -> object:
