@@ -108,6 +108,7 @@ __all__ = [
     "memory",
     "microseconds",
     "murmur2",
+    "parse_batches",
     "parse_records",
     "plain_bytes",
     "string_hash",
@@ -187,7 +188,7 @@ include "classic/partition_sorting.pxi"
 
 mark = PYKLIENT_KERNEL_MARK.decode()  # in the file's bytes, for compiled_loader.py
 
-_LOOPS = batch_reader.RecordLoops(parse_records, make_messages, crc32c, MessageIterator)
+_LOOPS = batch_reader.RecordLoops(parse_records, make_messages, crc32c, MessageIterator, parse_batches)
 decode = partial(message_decoding.decode, _LOOPS)
 decode_columns = partial(column_decoding.decode_columns, _LOOPS, ColumnBuilder)
 control_type = partial(batch_reader.control_type, _LOOPS)

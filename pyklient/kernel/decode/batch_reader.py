@@ -46,6 +46,10 @@ class RecordLoops(NamedTuple):
     iterator: Callable[[str, int], Any] | None = None
     """A class of iterators, whose arguments are a topic and a partition. An iterator has the messages of many
     batches, and makes each message at the moment when the message is read. None in the Python kernel."""
+    parse_batches: (
+        Callable[[Buffer, int, int, int, int, bool, bool], tuple[Columns, int, int, int, int]] | None
+    ) = None
+    """A function like ``parse_records`` for many batches. None in the Python kernel."""
     parse_messages: (
         Callable[[Buffer, int, int, int, int, int | None, str, int, int], list[Message]] | None
     ) = None

@@ -8,6 +8,7 @@ from pyklient.kernel.decode.batch_reader import BatchReader, RecordLoops
 from pyklient.kernel.decode.message import Message
 from pyklient.kernel.decode.message_chunk import Chunk, IteratorChunk
 from pyklient.protocol.records.aborted_transactions import AbortedTransactions
+from pyklient.protocol.records.batch_header import RecordBatch
 from pyklient.protocol.records.compression import DEFAULT_MAX_DECOMPRESSED
 from pyklient.protocol.records.layout import (
     CREATE_TIME,
@@ -15,6 +16,7 @@ from pyklient.protocol.records.layout import (
     MAGIC_AT,
     Buffer,
     Columns,
+    batch_end,
 )
 
 __all__ = ["decode"]
@@ -106,6 +108,8 @@ class _MessageReader(BatchReader):
         return len(self.messages) + (self.iterator.count if self.iterator is not None else 0)
 
     def add_batches(self, view: memoryview, position: int) -> int:
+        if self._decoded:
+            return self._add_decoded(view, position)
         if self.iterator is None or self.messages:
             return position
         position, self.next_offset, size = self.iterator.add_batches(
@@ -120,6 +124,29 @@ class _MessageReader(BatchReader):
         self.nbytes += size
         self._modern = True
         return position
+
+    def _add_decoded(self, view: memoryview, position: int) -> int:
+        """Do the work of ``add_batches`` if there are decoders, which get the records of many batches."""
+        if self.loops.parse_batches is None or (self.messages and not self._modern):
+            return position
+        columns, kind, end, next_offset, size = self.loops.parse_batches(
+            view,
+            position,
+            self.next_offset,
+            self._enough - len(self.messages),
+            _ENOUGH_BYTES - self.nbytes,
+            self._check_crcs,
+            self._aborted is None,
+        )
+        self._modern = True
+        try:
+            self._add_columns(columns, kind)
+        except Exception:
+            # This has set next_offset. The record's batch is read once more, by itself, and raises the error.
+            return _batch_with(view, position, self.next_offset)
+        self.next_offset = next_offset
+        self.nbytes += size
+        return end
 
     def has_space_for(self, batch: memoryview) -> bool:
         if self.count >= self._enough or self.nbytes >= _ENOUGH_BYTES:
@@ -171,6 +198,13 @@ class _MessageReader(BatchReader):
                 f"while decoding the {what} of {self._topic}-{self._partition} at offset {offsets[whole]}"
             )
             raise failure
+
+
+def _batch_with(view: memoryview, position: int, offset: int) -> int:
+    """Return the position of the batch that contains *offset*, at byte *position* of *view* or after it."""
+    while (end := batch_end(view, position)) and RecordBatch(view[position:end]).last_offset < offset:
+        position = end
+    return position
 
 
 def _decoded(

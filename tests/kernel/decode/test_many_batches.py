@@ -54,12 +54,26 @@ def read_columns(data: bytes) -> int:
     return int(chunk.remaining)
 
 
+def read_decoded(data: bytes) -> int:
+    position = total = 0
+    while (chunk := COMPILED.decode(data, "t", 0, total, position=position, value_decoder=len)).nbytes:
+        total += len(list(chunk))
+        position += chunk.nbytes
+    return total
+
+
 @pytest.mark.parametrize("read", [read_messages, read_columns])
 def test_a_hundred_times_as_many_batches_are_read_in_as_many_steps(read: Callable[[bytes], int]) -> None:
     for records in (1, 18):
         few, many = small_batches(5, records), small_batches(500, records)
         assert read(many) == 500 * records
         assert steps_of(partial(read, few)) == steps_of(partial(read, many))
+
+
+def test_decoders_get_the_records_of_many_batches_in_as_many_steps_as_those_of_a_few() -> None:
+    few, many = small_batches(5, 2), small_batches(450, 2)
+    assert read_decoded(many) == 900
+    assert steps_of(partial(read_decoded, few)) == steps_of(partial(read_decoded, many))
 
 
 def test_the_end_of_the_last_whole_batch_is_found_in_one_step() -> None:
@@ -98,10 +112,12 @@ answers = st.lists(st.tuples(some_kinds, some_records, st.sampled_from([0, 0, 0,
 
 
 def told(error: Exception) -> tuple[Any, ...]:
-    return type(error), str(error)
+    return type(error), str(error), getattr(error, "__notes__", [])
 
 
-def messages_of(kernel: Any, data: bytes, start: int, aborted: Any, check_crcs: bool) -> list[Any]:
+def messages_of(
+    kernel: Any, data: bytes, start: int, aborted: Any, check_crcs: bool, **decoders: Any
+) -> list[Any]:
     """Return what the chunks of *data* contain, and the error that ends them."""
     seen: list[Any] = []
     position = 0
@@ -109,13 +125,20 @@ def messages_of(kernel: Any, data: bytes, start: int, aborted: Any, check_crcs: 
     while True:
         try:
             chunk = kernel.decode(
-                data, "t", 1, start, position=position, aborted=transactions, check_crcs=check_crcs
+                data,
+                "t",
+                1,
+                start,
+                position=position,
+                aborted=transactions,
+                check_crcs=check_crcs,
+                **decoders,
             )
         except Exception as error:
             return [*seen, told(error)]
         rows = [tuple(getattr(message, name) for name in FIELDS) for message in chunk]
         seen.append((rows, chunk.nbytes, chunk.next_offset))
-        if not chunk.nbytes:
+        if not chunk.nbytes and not rows:
             return seen
         position += chunk.nbytes
         start = chunk.next_offset
@@ -213,6 +236,32 @@ def test_a_chunk_of_many_batches_knows_how_far_it_was_read(
         facts.append([message.offset for message in chunk])
         told_by.append(facts)
     assert told_by[0] == told_by[1]
+
+
+def decode_small(value: bytes | None) -> str:
+    """Decode *value*, unless it is longer than most."""
+    if value is not None and len(value) > 60:
+        raise ValueError(f"{len(value)} bytes")
+    return repr(value)
+
+
+@settings(deadline=None, max_examples=400)
+@given(answers, st.integers(0, 12), st.sampled_from([1, 3, 1_000]), st.none() | st.just([(5, 3)]))
+def test_both_kernels_decode_the_same_in_answers_of_many_kinds(
+    data: bytes, start: int, enough: int, aborted: Any
+) -> None:
+    message_decoding._ENOUGH_DECODED, before = enough, message_decoding._ENOUGH_DECODED  # type: ignore[misc]
+    try:
+        for decoders in (
+            {"value_decoder": decode_small},
+            {"key_decoder": decode_small, "value_decoder": repr},
+        ):
+            python, compiled = (
+                messages_of(kernel, data, start, aborted, True, **decoders) for kernel in KERNELS
+            )
+            assert python == compiled
+    finally:
+        message_decoding._ENOUGH_DECODED = before  # type: ignore[misc]
 
 
 def test_a_damaged_batch_ends_the_chunk_and_is_named_by_the_next() -> None:

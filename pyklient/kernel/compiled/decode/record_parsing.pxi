@@ -229,21 +229,83 @@ def parse_records(data, int64_t count, int64_t base_offset, int64_t last_delta, 
     increase, and are within 0 … *last_delta*.
     """
     cdef _Section section = _Section.__new__(_Section, data, count, base_offset, last_delta, base_timestamp)
-    cdef list offsets = []
-    cdef list timestamps = []
-    cdef list keys = []
-    cdef list values = []
-    cdef dict headers = {}
+    columns = Columns([], [], [], [], {})
+    _add_records(section, count, columns)
+    section.finish(count)
+    return columns
+
+
+cdef int _add_records(_Section section, int64_t count, columns) except -1:
+    """Read the next *count* records of *section*, and append each of their fields to the list of the field."""
+    cdef list offsets = columns[0]
+    cdef list timestamps = columns[1]
+    cdef list keys = columns[2]
+    cdef list values = columns[3]
+    cdef dict headers = columns[4]
     cdef tuple of_one
     cdef int64_t index
     for index in range(count):
         of_one = section.next()
         if of_one is not None:
-            headers[index] = of_one
+            headers[PyList_GET_SIZE(offsets)] = of_one
         # unsigned, so that it cannot overflow before it is checked
-        offsets.append(<int64_t>(<uint64_t>base_offset + <uint64_t>section.record.delta))
+        offsets.append(<int64_t>(<uint64_t>section.base_offset + <uint64_t>section.record.delta))
         timestamps.append(section.record.timestamp)
         keys.append(_object(section.record.key, section.record.key_size))
         values.append(_object(section.record.value, section.record.value_size))
-    section.finish(count)
-    return Columns(offsets, timestamps, keys, values, headers)
+    return 0
+
+
+def parse_batches(
+    data,
+    Py_ssize_t position,
+    int64_t start_offset,
+    Py_ssize_t most_records,
+    int64_t most_bytes,
+    bint check_crcs,
+    bint transactions,
+):
+    """Parse the records of the plain batches from byte *position* of *data* on into one list per field, like
+    :func:`parse_records`. The batches are those that ``MessageIterator.add_batches`` would add, but all of them have
+    the same timestamp type.
+
+    Return the lists, the timestamp type, the position after these batches, the offset to continue at, and the bytes
+    of their records.
+    """
+    cdef _Section section = _Section.__new__(_Section, data, 0, 0, 0, 0)
+    cdef const uint8_t* start = <const uint8_t*>section.view.buf
+    cdef Reading reading
+    cdef Header header
+    cdef Kind kind
+    cdef Cursor first
+    cdef int64_t below = 0
+    cdef bint stamped = False
+    columns = Columns([], [], [], [], {})
+    if not 0 <= position <= section.view.len:
+        return columns, 0, position, start_offset, 0
+    reading.at = start + position
+    reading.end = start + section.view.len
+    reading.next_offset = start_offset
+    reading.nbytes = 0
+    reading.check_crcs = check_crcs
+    reading.transactions = transactions
+    while len(columns[0]) < most_records and reading.nbytes < most_bytes:
+        kind = _read_header(&reading, &header)
+        if kind == OTHER:
+            break
+        if kind == PLAIN:
+            if columns[0] and stamped != (header.attributes & _STAMPED != 0):
+                break
+            stamped = header.attributes & _STAMPED != 0
+            section.begin(&header)
+            if _pass_records(section, header.count, reading.next_offset, &first, &below) != NO_FAULT:
+                break
+            if not section.is_right():
+                break
+            section.cursor = first
+            _add_records(section, header.count - below, columns)
+            if stamped:
+                columns[1][len(columns[0]) - (header.count - below):] = [header.max_timestamp] * (header.count - below)
+            reading.nbytes += header.end - header.records
+        _pass_batch(&reading, &header)
+    return columns, stamped, reading.at - start, reading.next_offset, reading.nbytes
