@@ -85,6 +85,7 @@ def _translate_once(
         committed = _committed(here, group_id)
         copied = {each: offset for each, offset in committed.items() if each in syncs}
         found, left_out = _translate(there, group_id, copied, _fitting(syncs, ids))
+        _log_left_out(group_id, left_out)
         if not found:
             reason = _reason(mirror_group, syncs, committed, left_out)
             raise ConfigurationError(
@@ -113,6 +114,8 @@ class GroupTranslation:
         self._groups = groups
         self._mirror_group = mirror_group
         self._stopping = stopping
+        self._left_out: dict[str, dict[TopicPartition, str]] = {}
+        """Why offsets of each group were not translated last. Each reason is logged once."""
 
     def translate(self, syncs: Mapping[TopicPartition, Sequence[StoredSync]]) -> None:
         """Commit the translated offsets of the partitions in *syncs*.
@@ -150,7 +153,11 @@ class GroupTranslation:
     def _move(self, group_id: str, syncs: Mapping[TopicPartition, Sequence[OffsetSync]]) -> None:
         committed = _committed(self._source, group_id)
         copied = {each: offset for each, offset in committed.items() if each in syncs}
-        found, _ = _translate(self._target, group_id, copied, syncs)
+        found, left_out = _translate(self._target, group_id, copied, syncs)
+        known = self._left_out.pop(group_id, {})
+        _log_left_out(group_id, {each: why for each, why in left_out.items() if known.get(each) != why})
+        if left_out:
+            self._left_out[group_id] = left_out
         if moved := _commit(self._target, group_id, found):
             _log.debug(
                 "the translated offsets of the group %s were committed in the target cluster",
@@ -215,9 +222,12 @@ def _translate(
         else:
             at = translated(syncs[each], offset)
             found[each] = TranslatedOffset(offset, at, there[each].of("kafka"))
+    return found, left_out
+
+
+def _log_left_out(group_id: str, left_out: Mapping[TopicPartition, str]) -> None:
     for each, reason in left_out.items():
         _log.warning("the offset of the group %s in %s is not translated: %s", group_id, each, reason)
-    return found, left_out
 
 
 def _reason(

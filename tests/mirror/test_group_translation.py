@@ -241,6 +241,20 @@ def test_partitions_that_the_target_lacks_or_has_fewer_records_of_are_left_out(
         translate_offsets(*clusters, other, mirror_group)
 
 
+def test_a_running_mirror_tells_once_why_an_offset_is_not_translated(
+    source: Broker, target: Broker, new_name: NewName, caplog: pytest.LogCaptureFixture
+) -> None:
+    group, mirror_group, where = new_name(), new_name(), TopicPartition(new_name(), 0)
+    syncs = copied(source, target, mirror_group, where, [(0, 0, 150)])
+    committed(source, group, {where: 100})
+    with TargetAdmin(target.bootstrap_servers) as admin, Admin(source.bootstrap_servers) as there:
+        admin.delete_topic(where.topic)
+        translation = GroupTranslation(there, admin, Whitelist(group), mirror_group, threading.Event())
+        for _ in range(3):
+            translation.translate(syncs.latest)
+    assert caplog.text.count(f"in {where} is not translated: its end in the target cluster is not known") == 1
+
+
 def test_the_syncs_of_a_deleted_topic_are_not_used(
     source: Broker, target: Broker, new_name: NewName, caplog: pytest.LogCaptureFixture
 ) -> None:
