@@ -92,6 +92,7 @@ def test_wrong_calls_say_what_to_do(pyklient: Pyklient, tmp_path: Path) -> None:
             ["reset", "g"],
             "give exactly one option that says where to move the offsets: one of --to-earliest, --to-latest",
         ),
+        (["reset", "", "--to-latest"], "the name of the group must not be empty"),
         (["reset", "g", "--to-latest", "--shift-by", "1"], "not --to-latest and --shift-by"),
         (["reset", "g", "--by-duration", "2h"], "'2h' is not a duration such as P1D, PT2H or PT30M"),
         (["reset", "g", "--by-duration", "P999999D"], "'P999999D' goes back to before the year 1"),

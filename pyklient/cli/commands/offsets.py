@@ -47,7 +47,14 @@ def _topic_or_partitions(given: str) -> list[str | TopicPartition]:
     return [TopicPartition(topic, int(each)) for each in numbers.split(",")]
 
 
-_group = click.argument("group", callback=checked(text))
+def _group_name(given: str) -> str:
+    """Return *given*, the name of a group. Raises ValueError if it is empty, as after ``"$UNSET"``."""
+    if not given:
+        raise ValueError("the name of the group must not be empty")
+    return text(given)
+
+
+_group = click.argument("group", callback=checked(_group_name))
 _topics = click.option(
     "--topic",
     "topics",

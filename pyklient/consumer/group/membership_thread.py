@@ -39,6 +39,8 @@ class MembershipThread:
         except KafkaError:
             raise
         except TimeoutError:
+            if self.joined.done():
+                raise  # an offset store may raise a TimeoutError too
             if self.problem is None:
                 raise KafkaTimeoutError(failure) from None
             raise KafkaTimeoutError(

@@ -148,6 +148,11 @@ class StartPositions:
             if failure.retriable:
                 self._note_blocked(starts, began, failure)
             raise
+        except BaseException as failure:
+            if isinstance(failure, Exception):
+                raise
+            # sys.exit() in a store would end this thread of the connector, and not the program.
+            raise KafkaError(f"acquire() of the offset store raised {failure!r}") from failure
         self._blocked_since = None
         for stream in self._choice.streams:
             stream.queue.interrupt(None)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pyklient import ConfigurationError, ConsumerConnector
+from pyklient import ConfigurationError, ConsumerConnector, KafkaError
 from pyklient.offset_stores import SQLiteOffsetStore, StoredPosition
 from pyklient.topic_partition import TopicPartition
 from tests.consumer.feed import Feed, wait_for
@@ -75,6 +75,24 @@ def test_a_class_is_no_store() -> None:
     store: Any = SQLiteOffsetStore
     with pytest.raises(ConfigurationError, match="offset_store is the class SQLiteOffsetStore, but must be"):
         ConsumerConnector(group_id="g", offset_store=store)
+
+
+@pytest.mark.parametrize(
+    ("raised", "expected", "message"),
+    [
+        (TimeoutError("the database did not answer"), TimeoutError, "the database did not answer"),
+        (SystemExit(3), KafkaError, r"acquire\(\) of the offset store raised SystemExit\(3\)"),
+    ],
+    ids=["time-out", "exit"],
+)
+def test_what_a_store_raises_is_raised_by_the_call_that_makes_the_stream(
+    feed: Feed, raised: BaseException, expected: type[BaseException], message: str
+) -> None:
+    def acquired(starts: _Starts) -> Any:
+        raise raised
+
+    with connect(feed, OwnStore(acquired, [])) as connector, pytest.raises(expected, match=message):
+        connector.stream(feed.topic(1, *NUMBERS))
 
 
 def test_a_member_that_its_store_has_stopped_leaves_the_group(feed: Feed, results: Results) -> None:

@@ -91,7 +91,8 @@ class SavedPositions:
                 raise fenced(
                     rejected,
                     "another member has acquired the partitions, or the stored offset is not the one at "
-                    "which these messages begin, for instance because an earlier transaction was rolled back",
+                    "which these messages begin, for instance because an earlier transaction was rolled back "
+                    "or this one has saved the positions already",
                     _MANY_TIMES.format(ours.rejected) if ours.rejected >= _OFTEN else "",
                 )
             if save is not last:
