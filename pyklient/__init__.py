@@ -65,18 +65,21 @@ if TYPE_CHECKING:
     from pyklient.consumer.topic_filters.topic_filter import Blacklist, Whitelist
     from pyklient.corrupt_records import CorruptRecords
     from pyklient.errors import (
+        AbortableTransactionError,
         AuthenticationError,
         BrokerConnectionError,
         BrokerError,
         BufferFullError,
         ClosedError,
         CommitError,
+        CommitOutcomeUnknownError,
         ConfigurationError,
         ConsumerTimeout,
         CorruptRecordError,
         DataLossError,
         DeliveryError,
         FailedToSendMessageError,
+        FatalTransactionError,
         ForkError,
         InvalidPartitionError,
         KafkaError,
@@ -89,11 +92,15 @@ if TYPE_CHECKING:
         OffsetStoreFencedError,
         PartitionNotAssignedError,
         ProducerClosedError,
+        ProducerFencedError,
         ProtocolError,
         QueueClosedError,
         QueueFullError,
         RebalanceFailedError,
         StreamInUseError,
+        TransactionAbortedError,
+        TransactionError,
+        TransactionStateError,
         UnreachableError,
         UnsupportedCodecError,
         UnsupportedVersionError,
@@ -172,18 +179,21 @@ __all__ = [
     "ProducerOptions",
     "ReadOptions",
     # errors
+    "AbortableTransactionError",
     "AuthenticationError",
     "BrokerConnectionError",
     "BrokerError",
     "BufferFullError",
     "ClosedError",
     "CommitError",
+    "CommitOutcomeUnknownError",
     "ConfigurationError",
     "ConsumerTimeout",
     "CorruptRecordError",
     "DataLossError",
     "DeliveryError",
     "FailedToSendMessageError",
+    "FatalTransactionError",
     "ForkError",
     "InvalidPartitionError",
     "KafkaError",
@@ -196,11 +206,15 @@ __all__ = [
     "OffsetStoreFencedError",
     "PartitionNotAssignedError",
     "ProducerClosedError",
+    "ProducerFencedError",
     "ProtocolError",
     "QueueClosedError",
     "QueueFullError",
     "RebalanceFailedError",
     "StreamInUseError",
+    "TransactionAbortedError",
+    "TransactionError",
+    "TransactionStateError",
     "UnreachableError",
     "UnsupportedCodecError",
     "UnsupportedVersionError",
@@ -235,12 +249,14 @@ _HOMES: Final = {
     "pyklient.consumer.simple.fetched": "Fetched",
     "pyklient.consumer.simple.simple_consumer": "SimpleConsumer",
     "pyklient.errors": (
-        "AuthenticationError BrokerConnectionError BrokerError BufferFullError ClosedError CommitError "
-        "ConfigurationError ConsumerTimeout CorruptRecordError DataLossError DeliveryError "
-        "FailedToSendMessageError ForkError InvalidPartitionError KafkaError KafkaTimeoutError "
+        "AbortableTransactionError AuthenticationError BrokerConnectionError BrokerError "
+        "BufferFullError ClosedError CommitError CommitOutcomeUnknownError ConfigurationError "
+        "ConsumerTimeout CorruptRecordError DataLossError DeliveryError FailedToSendMessageError "
+        "FatalTransactionError ForkError InvalidPartitionError KafkaError KafkaTimeoutError "
         "LoadConflictError MessageStreamsExistError MessageTooLargeError NoBrokersForPartitionError "
         "OffsetOutOfRangeError OffsetStoreFencedError PartitionNotAssignedError ProducerClosedError "
-        "ProtocolError QueueClosedError QueueFullError RebalanceFailedError StreamInUseError "
+        "ProducerFencedError ProtocolError QueueClosedError QueueFullError RebalanceFailedError "
+        "StreamInUseError TransactionAbortedError TransactionError TransactionStateError "
         "UnreachableError UnsupportedCodecError UnsupportedVersionError"
     ),
     "pyklient.offset_stores.offset_store": "OffsetStore",

@@ -35,6 +35,13 @@ __all__ = [
     "RebalanceFailedError",
     "OffsetOutOfRangeError",
     "OffsetStoreFencedError",
+    "TransactionError",
+    "AbortableTransactionError",
+    "CommitOutcomeUnknownError",
+    "ProducerFencedError",
+    "FatalTransactionError",
+    "TransactionAbortedError",
+    "TransactionStateError",
     "DataLossError",
     "LoadConflictError",
     "QueueFullError",
@@ -203,6 +210,43 @@ class OffsetStoreFencedError(KafkaError):
     The results of these messages must not be stored: let the error roll the transaction back. Then call
     ``KafkaStream.rewind``, or :func:`pyklient.read` again, and go on reading.
     """
+
+
+class TransactionError(KafkaError):
+    """The base of the errors of a producer's transactions. Each of the four subclasses stands for one way to
+    go on."""
+
+
+class AbortableTransactionError(TransactionError):
+    """The transaction cannot be committed any more. Call ``abort_transaction``, and begin another transaction
+    with the same producer. The error that made the transaction fail is the ``__cause__``."""
+
+
+class CommitOutcomeUnknownError(TransactionError):
+    """The coordinator has not confirmed a commit in time, so the transaction may be committed or not. Call
+    ``commit_transaction`` again, which repeats this commit, until it succeeds or raises another error."""
+
+    retriable = True
+
+
+class ProducerFencedError(TransactionError):
+    """Another producer with the same ``transactional_id`` has taken over, so this producer can send no more
+    records. Its open transaction was aborted. Close it."""
+
+
+class FatalTransactionError(TransactionError):
+    """The producer can send no more records, because of an error from which it cannot recover. Close it,
+    correct what the message names, and make a new producer."""
+
+
+class TransactionAbortedError(KafkaError):
+    """A record was not sent, because its transaction is aborted. The results of such records raise this
+    error."""
+
+
+class TransactionStateError(KafkaError):
+    """A method of a producer was called at the wrong time, such as ``commit_transaction`` outside a
+    transaction, or ``send`` before ``begin_transaction``. The call has changed nothing."""
 
 
 class DataLossError(KafkaError):

@@ -149,6 +149,14 @@ class ProducerOptions(ClientOptions, total=False):
     all and the broker supports it. It does not do this if retries is 0 or
     max_in_flight_requests_per_connection is above 5, and then logs a warning."""
 
+    transactional_id: str | None
+    """The name under which the producer uses transactions. Only the newest producer with a name may use it;
+    brokers refuse the others. Without a name, the producer has no transactions."""
+
+    transaction_timeout_ms: int
+    """The brokers abort a transaction that is open for longer than this time. Brokers allow at most
+    transaction.max.timeout.ms (15 minutes by default)."""
+
     linger_ms: int
     """The time for which a batch waits for more records."""
 
@@ -159,7 +167,8 @@ class ProducerOptions(ClientOptions, total=False):
     """The memory in bytes for records that are not confirmed yet. While it is full, send() waits."""
 
     max_block_ms: int
-    """The longest time for which send() waits for memory or for metadata."""
+    """The longest time for which send() waits for memory or for metadata. The methods for transactions wait
+    for at most this time too, unless they get another timeout."""
 
     metadata_max_idle_ms: int
     """The producer forgets the metadata of a topic to which it has sent nothing for this time."""

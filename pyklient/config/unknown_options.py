@@ -108,8 +108,6 @@ _NONE_HERE: Final = {
     "stats_cb": _METRICS,
     "topic": "pass it to send(), stream() or read()",
     "topics": "pass them to stream(), create_message_streams() or read()",
-    "transaction_timeout_ms": "transactions are not supported yet",
-    "transactional_id": "transactions are not supported yet",
     "value_decoder": _DECODERS.format("value_decoder"),
     "value_deserializer": _DECODERS.format("value_decoder"),
     "zookeeper_sync_time_ms": "ZooKeeper is not asked again and again: it tells of changes",

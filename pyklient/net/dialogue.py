@@ -119,6 +119,9 @@ def while_worthwhile(dialogue: Dialogue[T], in_vain: Callable[[], KafkaError | N
     try:
         step = next(dialogue)
         while True:
+            if isinstance(step, Pause) and step.because is not None and (reason := in_vain()) is not None:
+                dialogue.close()
+                raise reason from step.because
             try:
                 answer = yield step
             except KafkaError as error:

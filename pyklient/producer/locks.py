@@ -10,15 +10,19 @@ A thread that needs both locks acquires them in this order:
    append; the compiled kernel relies on the GIL instead. It is reentrant, because a signal handler or a
    finalizer may call ``send`` in the middle of a ``send``.
 
+A transactional producer has a third lock, the transaction lock (``new_transaction_lock``), which a thread
+acquires before the other two: it allows one call at a time of the methods for transactions. The thread that
+holds it waits for the network. The sender never acquires it.
+
 A ``Wakeup`` guards no state: one thread waits for it, and another thread sets it. Nobody waits for a
-``Wakeup``, or for the network, while holding a lock.
+``Wakeup``, or for the network, while holding the sender lock or the batch lock.
 """
 
 import threading
 from contextlib import AbstractContextManager
 from typing import Any
 
-__all__ = ["Wakeup", "new_batch_lock", "new_sender_lock"]
+__all__ = ["Wakeup", "new_batch_lock", "new_sender_lock", "new_transaction_lock"]
 
 
 def new_sender_lock() -> threading.Lock:
@@ -32,6 +36,12 @@ def new_batch_lock() -> AbstractContextManager[Any]:
     wait for memory."""
     batch_lock: AbstractContextManager[Any] = threading.RLock()
     return batch_lock
+
+
+def new_transaction_lock() -> threading.Lock:
+    """Return a new transaction lock. The thread that holds it begins or ends a transaction."""
+    transaction_lock: threading.Lock = threading.Lock()
+    return transaction_lock
 
 
 class Wakeup:

@@ -2,7 +2,6 @@
 
 import logging
 import os
-import random
 import time
 import warnings
 import weakref
@@ -20,24 +19,16 @@ from pyklient.counted import counted
 from pyklient.errors import ClosedError, ConfigurationError, ForkError, KafkaError, KafkaTimeoutError
 from pyklient.kernel import Batch, Delivery
 from pyklient.metrics.snapshots import ProducerMetrics
-from pyklient.net.backoff import Backoff
 from pyklient.net.network_client import NetworkClient
-from pyklient.producer.accumulate.accumulator import Clocks, RecordAccumulator
-from pyklient.producer.accumulate.limits import Limits
-from pyklient.producer.accumulate.partitioner import StickyPartitioner, as_partitioner
-from pyklient.producer.accumulate.record_checks import RecordChecker
-from pyklient.producer.broker_requirements import BrokerRequirements
+from pyklient.producer.accumulate.accumulator import RecordAccumulator
+from pyklient.producer.assembly import assemble
 from pyklient.producer.bulk_delivery import BulkDelivery
 from pyklient.producer.deliver.sender import Sender
 from pyklient.producer.gathered_metrics import producer_metrics
-from pyklient.producer.metadata_refresher import MetadataRefresher
 from pyklient.producer.send_arrow import send_arrow
 from pyklient.producer.send_many import send_many
-from pyklient.producer.threads.blocking_worker import BlockingWorker
 from pyklient.producer.threads.sender_thread import SenderThread
-from pyklient.producer.topic_metadata import TopicMetadata
-from pyklient.protocol.records import Compression
-from pyklient.serialization import as_encoder
+from pyklient.producer.transactional_producer import UNWIND_TIMEOUT, TransactionalProducer
 
 if TYPE_CHECKING:  # imported when they are used: most programs have no classic producer
     from pyklient.classic.callback_handler import CallbackHandler
@@ -52,12 +43,8 @@ log = logging.getLogger("pyklient.producer")
 _GRACE: Final = 5.0
 """The seconds that ``close`` waits, after its time-out, for the producer's threads to end."""
 
-_UNWIND_TIMEOUT: Final = 10.0
-"""The time-out, in seconds, for the delivery of the remaining records when an exception leaves a ``with``
-block, or when the program ends."""
 
-
-class Producer:
+class Producer(TransactionalProducer):
     """A client that sends records. Several threads may share one Producer; a process usually has only one.
 
     Records are gathered in batches per partition, and a thread of the producer sends the batches. With the
@@ -85,9 +72,8 @@ class Producer:
         self._config = config
         self._client = NetworkClient(config)
         self._thread = SenderThread(f"pyklient-producer {config.client_id}")
-        self._accumulator, self._sender = _assemble(config, self._client, self._thread)
-        self._closed = False
-        self._forked = False
+        self._accumulator, self._sender, self._transactions = assemble(config, self._client, self._thread)
+        self._closed = self._forked = False
         if type(self).send is Producer.send:
             # The caller calls the kernel directly, without a Python frame in between.
             self.__dict__["send"] = self._accumulator.appender.send
@@ -269,7 +255,7 @@ class Producer:
             self.close()
             return
         try:
-            self.close(_UNWIND_TIMEOUT)
+            self.close(UNWIND_TIMEOUT)
         except KafkaError as failure:
             log.warning(
                 "after the exception %r, the producer could not be closed properly: %s", error, failure
@@ -291,7 +277,7 @@ class Producer:
         name = repr(self)
         # The garbage collector may run in any thread, with any lock held: so only post a call.
         self._closed = True
-        accumulator, deadline = self._accumulator, time.monotonic() + _UNWIND_TIMEOUT
+        accumulator, deadline = self._accumulator, time.monotonic() + UNWIND_TIMEOUT
         self._thread.post(partial(_end, accumulator, self._sender, deadline))
         _ending.add(self._thread)
         warnings.warn(f"{name} was never closed", ResourceWarning, source=self, stacklevel=2)
@@ -330,6 +316,7 @@ class Producer:
             return
         seconds = self._config.delivery_timeout_ms / 1000 if timeout is None else timeout
         deadline = time.monotonic() + seconds
+        self._close_transaction(deadline)
         self._begin_closing(deadline)
         if not self._thread.started:
             self._client.close()
@@ -357,45 +344,6 @@ class Producer:
                 "create a new one in the child process"
             )
         )
-
-
-def _assemble(
-    config: ProducerConfig, client: NetworkClient, thread: SenderThread
-) -> tuple[RecordAccumulator, Sender]:
-    """Make the parts of a producer, and return its accumulator and its sender.
-
-    No part refers to the Producer, so that a Producer that the user has dropped can be garbage-collected.
-    """
-    backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
-    worker = BlockingWorker("pyklient-producer-metadata")
-    metadata = MetadataRefresher(
-        client,
-        backoff,
-        worker,
-        thread,
-        timeout=config.request_timeout_ms / 1000,
-        max_age=config.metadata_max_age_ms / 1000,
-    )
-    requirements = BrokerRequirements(
-        Compression.of(config.compression_type), idempotence=config.enable_idempotence is True
-    )
-    client.on_cluster_change(partial(thread.post, metadata.want))
-    accumulator = RecordAccumulator(
-        Limits(
-            batch_size=config.batch_size,
-            buffer_memory=config.buffer_memory,
-            max_request_size=config.max_request_size,
-            max_block=config.max_block_ms / 1000,
-            linger=config.linger_ms / 1000,
-        ),
-        Clocks(time.time_ns, time.monotonic),
-        RecordChecker(as_encoder(config.key_encoder), as_encoder(config.value_encoder), time.time_ns),
-        as_partitioner(config.partitioner),
-        StickyPartitioner(random.Random()),
-        TopicMetadata(client, backoff, metadata, requirements),
-        thread,
-    )
-    return accumulator, Sender(accumulator, client, config, thread, worker, metadata)
 
 
 def _close_accumulator(accumulator: RecordAccumulator) -> None:
@@ -428,8 +376,9 @@ def _close_all() -> None:
     exception if Python treats warnings as errors.
     """
     left_open = {producer: repr(producer) for producer in list(_producers)}
-    deadline = time.monotonic() + _UNWIND_TIMEOUT
+    deadline = time.monotonic() + UNWIND_TIMEOUT
     for producer in left_open:
+        producer._close_transaction(deadline)
         producer._begin_closing(deadline)
     for producer, name in left_open.items():
         try:

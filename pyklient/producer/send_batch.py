@@ -17,7 +17,7 @@ def send_batch(
     The records come after all records that were sent to the partition before. Waits for memory and metadata,
     and raises errors, as ``Producer.send`` does.
     """
-    accumulator.raise_if_closed()
+    accumulator.raise_if_held()
     limits, clocks, appender = accumulator.limits, accumulator.clocks, accumulator.appender
     if not limits.holds_batch(source.size):
         return None
@@ -31,7 +31,7 @@ def send_batch(
     _wait_for_memory(accumulator, topic, source.size + Appender.OVERHEAD, deadline)
     now = clocks.monotonic()
     with accumulator.tracker.lock:
-        accumulator.raise_if_closed()
+        accumulator.raise_if_held()
         if (current := appender.current_batch(topic, partition)) is not None:
             accumulator.sealer.seal_early(current)
         batch = ForwardedBatch(accumulator.tracker, topic, partition, now, source)

@@ -125,7 +125,6 @@ def test_the_error_names_the_value_that_scalas_consumer_calls_otherwise() -> Non
         (ConsumerConfig, "auto.commit.enable", "pyklient calls it enable_auto_commit"),
         (ConsumerConfig, "zookeeper.sync.time.ms", "it tells of changes"),
         (ProducerConfig, "ssl_cafile", "pyklient calls it ssl_truststore_location"),
-        (ProducerConfig, "transactional_id", "transactions are not supported yet"),
         (ProducerConfig, "message.timeout.ms", "pyklient calls it delivery_timeout_ms"),
         (ConsumerConfig, "group_protocol", r"classic protocol; KIP-848 is not supported yet"),
         (ProducerConfig, "statistics.interval.ms", r"call metrics\(\) of the client"),

@@ -36,6 +36,7 @@ QUICK = {
     "num.network.threads": 2,
     "num.recovery.threads.per.data.dir": 1,
     "offsets.topic.num.partitions": 4,
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": 200,
     "transaction.state.log.num.partitions": 4,
 }
 """The settings with which a broker of the tests starts fast, uses little memory and removes dead members

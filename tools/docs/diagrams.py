@@ -13,6 +13,7 @@ from pyklient.broker.groups import states as group_states
 from pyklient.broker.transactions import states as transaction_states
 from pyklient.consumer.group.classic import states
 from pyklient.consumer.group.zookeeper import states as zookeeper_states
+from pyklient.producer.transactions import states as producer_states
 from tools.repository import ROOT
 
 __all__ = ["DIAGRAMS", "drawn"]
@@ -38,6 +39,9 @@ DIAGRAMS = {
         "transactional id": _diagram(
             transaction_states.TRANSITIONS, transaction_states.TransactionState.EMPTY
         ),
+    },
+    ROOT / "docs" / "transactions.md": {
+        "transactional producer": _diagram(producer_states.TRANSITIONS, producer_states.State.NEW),
     },
     ROOT / "docs" / "zookeeper.md": {
         "member of a ZooKeeper group": _diagram(zookeeper_states.TRANSITIONS, zookeeper_states.State.OUTSIDE),

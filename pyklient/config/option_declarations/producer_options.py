@@ -37,6 +37,17 @@ class ProducerConfig(ClientConfig):
         "acks is all and the broker supports it. It does not do this if retries is 0 or "
         "max_in_flight_requests_per_connection is above 5, and then logs a warning.",
     )
+    transactional_id: str | None = option(
+        None,
+        "The name under which the producer uses transactions. Only the newest producer with a name may use "
+        "it; brokers refuse the others. Without a name, the producer has no transactions.",
+    )
+    transaction_timeout_ms: int = option(
+        60_000,
+        "The brokers abort a transaction that is open for longer than this time. Brokers allow at most "
+        "transaction.max.timeout.ms (15 minutes by default).",
+        at_least=1,
+    )
     linger_ms: int = option(5, "The time for which a batch waits for more records.", at_least=0)
     batch_size: int = option(
         1_000_000,
@@ -51,7 +62,8 @@ class ProducerConfig(ClientConfig):
     )
     max_block_ms: int = option(
         60_000,
-        "The longest time for which send() waits for memory or for metadata.",
+        "The longest time for which send() waits for memory or for metadata. The methods for transactions "
+        "wait for at most this time too, unless they get another timeout.",
         at_least=0,
         at_most=2**62,
     )
@@ -103,6 +115,8 @@ class ProducerConfig(ClientConfig):
         """Raise ConfigurationError if two options of the producer contradict each other (for idempotence:
         KIP-98, KIP-679)."""
         super().validate()
+        if self.transactional_id is not None:
+            self._validate_transactions()
         if self.enable_idempotence:
             if self.acks_wire != -1:
                 raise ConfigurationError(
@@ -123,6 +137,22 @@ class ProducerConfig(ClientConfig):
                 f"linger_ms + request_timeout_ms = "
                 f"{self.linger_ms + self.request_timeout_ms}; otherwise a record would fail before its "
                 "request does"
+            )
+
+    def _validate_transactions(self) -> None:
+        """Raise ConfigurationError if another option makes transactions impossible (KIP-98)."""
+        if not self.transactional_id:
+            raise ConfigurationError("transactional_id must not be empty; remove it, or choose a name")
+        if self.enable_idempotence is False:
+            raise ConfigurationError(
+                "transactional_id needs idempotence; remove enable_idempotence=False, or transactional_id"
+            )
+        if self.acks_wire != -1:
+            raise ConfigurationError("transactional_id needs acks='all'; remove one of the two options")
+        if self.loses_idempotence is not None:
+            raise ConfigurationError(
+                f"transactional_id needs idempotence, which {self.loses_idempotence} turns off; remove one "
+                "of the two options"
             )
 
     @property

@@ -82,6 +82,7 @@ class OpenBatches(Generic[B]):
         self._open_batches = 0
         self._known: dict[str, Any] = {}
         # The topics that ``send`` sees: none if it has to decline everything.
+        self._plain = plain
         self._sendable: dict[str, Any] = self._known if plain else {}
         # The topic that the kernel's half looked up last, if it remembers that.
         self._latest: Any = None
@@ -198,10 +199,15 @@ class OpenBatches(Generic[B]):
             self._released = min(self._released + amount, self._charged)
 
     def shut(self) -> None:
-        """Decline every ``send`` from now on. Acquires no lock, because it must work in a child process after
-        a fork."""
+        """Decline every ``send`` from now on, until ``open``. Acquires no lock, because it must work in a
+        child process after a fork."""
         self._sendable = {}
         self._latest = None
+
+    def open(self) -> None:
+        """Accept records again after ``shut``."""
+        if self._plain:
+            self._sendable = self._known
 
     def _seal(self, batches: list[Any], first: int) -> None:
         """Seal the batches under construction in *batches*, a list by partition, for all partitions from the

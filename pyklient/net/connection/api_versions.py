@@ -6,8 +6,12 @@ from typing import Final
 from pyklient.errors import UnsupportedVersionError
 from pyklient.protocol.messages import ApiVersionsRequest
 from pyklient.protocol.schema import ApiMessage
+from pyklient.version import VERSION
 
-__all__ = ["AgreedVersions", "needed_release", "request_name"]
+__all__ = ["AgreedVersions", "api_versions_request", "needed_release", "request_name"]
+
+_SOFTWARE_NAME: Final = "pyklient"
+_SOFTWARE_VERSION: Final = VERSION.replace("+", "-")  # brokers refuse a plus (KIP-511)
 
 _FIRST_RELEASE: Final = {
     "JoinGroup": "0.9",
@@ -39,6 +43,9 @@ _FIRST_RELEASE: Final = {
 
 _FIRST_RELEASE_OF_VERSION: Final = {
     ("OffsetCommit", 2): "0.9",
+    ("FindCoordinator", 1): "0.11",
+    ("InitProducerId", 3): "2.5",
+    ("TxnOffsetCommit", 3): "2.5",
     ("ListOffsets", 1): "0.10.1",
     ("JoinGroup", 5): "2.3",
     ("ListTransactions", 1): "3.8",
@@ -60,6 +67,12 @@ _API_VERSIONS_OF_2_4: Final = 3
 _NEW_IN_2_4: Final = {"LeaveGroup": 3}
 """The requests that got two new versions in Kafka 2.4, of which only the second is flexible (KIP-482). Each
 has the number of the first of the two versions."""
+
+
+def api_versions_request() -> ApiVersionsRequest:
+    """Return the request that asks a broker for its versions and features. It names this client's software
+    (KIP-511)."""
+    return ApiVersionsRequest(client_software_name=_SOFTWARE_NAME, client_software_version=_SOFTWARE_VERSION)
 
 
 def request_name(request_class: type[ApiMessage]) -> str:

@@ -19,6 +19,7 @@ from pyklient.errors import (
     broker_error,
 )
 from pyklient.metrics.traffic import Traffic
+from pyklient.net.connection.api_versions import api_versions_request
 from pyklient.net.connection.connection import Connection
 from pyklient.net.connection.old_brokers import OldBrokers, Versions
 from pyklient.net.connection.sasl import authentication, no_sasl
@@ -37,14 +38,11 @@ from pyklient.protocol.messages import (
     SaslAuthenticateRequest,
     SaslHandshakeRequest,
 )
-from pyklient.version import VERSION
 
 __all__ = ["NoVersionsError", "open_connection"]
 
 log = logging.getLogger("pyklient.net")
 
-_SOFTWARE_NAME = "pyklient"
-_SOFTWARE_VERSION = VERSION.replace("+", "-")  # brokers refuse a plus (KIP-511)
 _TIME_TO_ANSWER = 1.0
 """The number of seconds in which a broker must name its versions. A broker that does not answer in time is
 probed, because Kafka 0.9 does not answer the request for its versions."""
@@ -238,9 +236,7 @@ def _negotiate(connection: Connection, deadline: Deadline) -> Versions:
     versions that it supports (KIP-511).
     """
     version = ApiVersionsRequest.versions[1]
-    request = ApiVersionsRequest(
-        client_software_name=_SOFTWARE_NAME, client_software_version=_SOFTWARE_VERSION
-    )
+    request = api_versions_request()
     response: ApiVersionsResponse = connection.exchange(request, version, deadline)
     if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
         known = [api.max_version for api in response.api_keys if api.api_key == request.api_key]

@@ -8,29 +8,38 @@ from pyklient.net.dialogue import ANY, Ask, Dialogue, Refresh, retried
 from pyklient.net.metadata import Metadata
 from pyklient.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
 
-__all__ = ["OFFSETS_TOPIC", "find_coordinator"]
+__all__ = ["GROUP", "OFFSETS_TOPIC", "TRANSACTION", "find_coordinator"]
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 """The topic in which brokers store committed offsets. A broker creates the topic when a client asks for the
 coordinator of a group for the first time. Until then, Kafka stores no members and no offsets of any group."""
+
+GROUP: Final = 0
+"""The type of a key that is a group id."""
+
+TRANSACTION: Final = 1
+"""The type of a key that is a transactional id."""
 
 _ONE_KEY = 3
 """The last version of FindCoordinator that asks for one key. Version 4 has another layout, which asks for
 several keys."""
 
 
-def find_coordinator(key: str, key_type: int = 0) -> Dialogue[int]:
+def find_coordinator(key: str, key_type: int = GROUP) -> Dialogue[int]:
     """Return the id of the node that coordinates the group *key*.
 
-    If *key_type* is 1, *key* is a transactional id. Tries again until there is a coordinator. Raises
-    BrokerError if a broker answers with an error that is not retriable.
+    If *key_type* is TRANSACTION, *key* is a transactional id. Tries again until there is a coordinator.
+    Raises BrokerError if a broker answers with an error that is not retriable.
     """
     return (yield from retried(partial(_find, key, key_type)))
 
 
 def _find(key: str, key_type: int) -> Dialogue[int]:
     request = FindCoordinatorRequest(key=key, key_type=key_type)
-    response: FindCoordinatorResponse = yield Ask(ANY, request, max_version=_ONE_KEY)
+    # Version 0 has no key type.
+    response: FindCoordinatorResponse = yield Ask(
+        ANY, request, max_version=_ONE_KEY, min_version=0 if key_type == GROUP else 1
+    )
     if response.error_code:
         raise broker_error(response.error_code, f"cannot find the coordinator of {key!r}")
     metadata: Metadata = yield Refresh((), known_ok=True)

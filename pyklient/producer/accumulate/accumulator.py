@@ -16,7 +16,7 @@ from copy import copy
 from typing import Any, NamedTuple
 
 from pyklient import argument_checks
-from pyklient.errors import KafkaError
+from pyklient.errors import KafkaError, for_another
 from pyklient.kernel import Appender, Batch, Delivery
 from pyklient.metrics.producer_counts import ProducerCounts
 from pyklient.producer.accumulate.batch_sealing import BatchSealer
@@ -85,6 +85,8 @@ class RecordAccumulator:
         self._extra_memory = 0
         """The memory of the batch whose callbacks run now. A ``send`` in these callbacks may use it."""
         self._closed_by: KafkaError | None = None
+        self._held_by: KafkaError | None = None
+        """The error that each ``send`` raises outside a transaction. None without transactions."""
 
     def append_slowly(
         self,
@@ -98,7 +100,7 @@ class RecordAccumulator:
     ) -> Delivery:
         """Append a record that the kernel cannot append by itself. Arguments and errors are the same as those
         of ``Producer.send``."""
-        self.raise_if_closed()
+        self.raise_if_held()
         if not self._started:
             self.start()
         record = self._checker.check(topic, value, key, timestamp_ms, headers)
@@ -192,6 +194,28 @@ class RecordAccumulator:
         if self._closed_by is not None:
             raise copy(self._closed_by)
 
+    def hold(self, error: KafkaError) -> None:
+        """Make every ``send`` raise *error*, including each ``send`` that waits for memory, until ``admit``
+        is called."""
+        with self.tracker.lock:
+            self._held_by = error
+            self.appender.shut()
+            for wakeup in list(self._waiting):
+                wakeup.set()
+
+    def admit(self) -> None:
+        """Accept records again after ``hold``, unless the producer is closed."""
+        with self.tracker.lock:
+            self._held_by = None
+            if self._closed_by is None:
+                self.appender.open()
+
+    def raise_if_held(self) -> None:
+        """Raise the error that was given to ``close`` or ``hold``, if no record is accepted now."""
+        self.raise_if_closed()
+        if self._held_by is not None:
+            raise for_another(self._held_by)
+
     def start(self) -> None:
         """Start the sender's thread, if it has not been started."""
         with self.tracker.lock:
@@ -216,7 +240,7 @@ class RecordAccumulator:
         """
         memory = self.limits.buffer_memory
         with self.tracker.lock:
-            self.raise_if_closed()
+            self.raise_if_held()
             if not may_wait:
                 delivery = self._append(topic, number, record, on_delivery, memory + self._extra_memory)
                 if delivery is None and self.appender.partition_count(topic):
@@ -237,7 +261,7 @@ class RecordAccumulator:
                 self.send_open_batches()
             while True:
                 with self.tracker.lock:
-                    self.raise_if_closed()
+                    self.raise_if_held()
                     if self._waiting[0] is wakeup and self._fits(record, memory):
                         return self._append(topic, number, record, on_delivery, memory)
                 remaining = deadline - self.clocks.monotonic()

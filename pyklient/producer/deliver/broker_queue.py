@@ -14,7 +14,7 @@ from pyklient.errors import KafkaError, UnsupportedVersionError
 from pyklient.net.backoff import Backoff
 from pyklient.net.connection.connection import Connection, Remainder
 from pyklient.net.network_client import NetworkClient, Purpose
-from pyklient.net.produce_versions import MAX_PRODUCE_VERSION, format_for
+from pyklient.net.produce_versions import format_for
 from pyklient.producer.deliver.partition_queue import PartitionQueue
 from pyklient.producer.deliver.produce_requests import InFlightRequest, ProduceRequests, RequestOptions
 from pyklient.producer.deliver.produce_responses import ProduceResponses
@@ -138,7 +138,7 @@ class BrokerQueue(Timed):
         version: int | None = None
         try:
             connection = self._client.connection(self.node_id, Purpose.PRODUCE, self._options.timeout)
-            version = connection.version_of(ProduceRequest, MAX_PRODUCE_VERSION)
+            version = connection.version_of(ProduceRequest, self._options.max_version)
         except KafkaError as error:
             failure = error
         self._thread.post(partial(self._connected, version, failure))
@@ -168,7 +168,7 @@ class BrokerQueue(Timed):
         Raises UnsupportedVersionError if the broker now needs another record format than the format for which
         *request* was made.
         """
-        version = connection.version_of(ProduceRequest, MAX_PRODUCE_VERSION)
+        version = connection.version_of(ProduceRequest, self._options.max_version)
         if version != request.version and format_for(version) != format_for(request.version):
             raise UnsupportedVersionError(
                 f"broker {self.node_id} now needs another record format than this request has, so the "

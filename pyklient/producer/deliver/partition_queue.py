@@ -14,7 +14,7 @@ nothing after a gap:
   been stored too. If the broker stores one of the later batches, there was no gap. If the broker reports one
   of them as out of sequence, there was a gap, and no later batch was stored.
 
-Outcomes are reported in the order of the batches: the outcome of a batch waits in ``_outcomes`` until all
+Outcomes are reported in the order of the batches: the outcome of a batch waits in ``outcomes`` until all
 earlier batches have finished. Few outcomes wait: those of batches that were in flight when an earlier batch
 failed.
 
@@ -26,15 +26,15 @@ all brokers.
 This module does no I/O: the sender calls it, with times in monotonic seconds, and acts on the results.
 """
 
-from bisect import bisect_left, insort
+from bisect import insort
 from collections import deque
-from typing import TypeAlias
 
 from pyklient.counted import counted
 from pyklient.errors import KafkaError
 from pyklient.kernel import Batch
 from pyklient.producer.deliver.batch_compression import BatchCompressor
 from pyklient.producer.deliver.in_flight_limits import InFlightLimits
+from pyklient.producer.deliver.outcomes import Order, Outcome, Outcomes
 from pyklient.producer.deliver.sealed_batch import SealedBatch
 from pyklient.producer.deliver.sequences import NO_IDENTITY, Sequences
 from pyklient.producer.threads.timers import NEVER, Timed
@@ -42,13 +42,6 @@ from pyklient.protocol.records.layout import BATCH_SIZE
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["PartitionQueue"]
-
-_Order: TypeAlias = tuple[int, int]
-"""The position of a batch in its partition, as in ``SealedBatch.order``: its number, and its first record's
-index."""
-
-_Outcome: TypeAlias = tuple[int, int, int, int, KafkaError | None]
-"""The arguments of ``Batch.report``: first, stop, base offset, timestamp, error."""
 
 
 class PartitionQueue(Timed):
@@ -72,6 +65,7 @@ class PartitionQueue(Timed):
         self.at = at
         self.topic, self.partition = at
         self.sequences = sequences
+        self.transactional = sequences is not None and sequences.transactional
         self.in_line = False
         """True while the queue waits in a BrokerQueue to be sent. The BrokerQueue sets this attribute."""
         self.blocked_by: KafkaError | None = None
@@ -86,19 +80,16 @@ class PartitionQueue(Timed):
         self._to_retry: list[SealedBatch] = []
         self._in_flight: list[SealedBatch] = []
         self._sent_to = -1
-        self._outcomes: list[tuple[_Order, Batch, _Outcome]] = []
-        """The outcomes that must not be reported yet, because an earlier batch has not finished. They are in
-        the order of the batches."""
+        self.outcomes = Outcomes()
+        """The outcomes that must not be reported yet, because an earlier batch has not finished."""
         self._sealed = 0
         self._retry_at = 0.0
-        self._gap: _Order | None = None
+        self._gap: Order | None = None
         """The position of the first batch that failed permanently and was certainly not stored. None if there
         is no such batch."""
-        self._doubt: _Order | None = None
+        self._doubt: Order | None = None
         """The position of the last batch that failed permanently and may have been stored. None if there is
         no such batch."""
-        self._known = False
-        """True if the broker has stored a batch with the current producer id and epoch."""
         self._checked: Batch | None = None
         """The last batch that was the first waiting one, and sealed, when the sender checked the queue."""
 
@@ -153,9 +144,10 @@ class PartitionQueue(Timed):
             return not self._in_flight and now >= self._retry_at
         if not self._waiting or self._gap is not None or self._doubt is not None:
             return False
-        if self.sequences is not None and self._in_flight:
-            since_oldest = self._sealed - self._in_flight[0].number + 1
-            if since_oldest >= (self._limits.batches if self._known else self._limits.first_batches):
+        if (sequences := self.sequences) is not None:
+            since_oldest = self._sealed - self._in_flight[0].number + 1 if self._in_flight else 0
+            limit = self._limits.batches if sequences.known else self._limits.first_batches
+            if sequences.broken or since_oldest >= limit:
                 return False
         head = self._waiting[0]
         return head.sealed or head.created + self._linger <= now
@@ -210,7 +202,8 @@ class PartitionQueue(Timed):
         """Remove *batch* from the queue, because the broker has stored it."""
         self.blocked_by = None
         self._in_flight.remove(batch)
-        self._known = True
+        if self.sequences is not None and batch.identity is not None:
+            self.sequences.stored(batch.identity, batch.count)
         if self._doubt is not None and batch.order > self._doubt:
             self._doubt = None
         self._close_gap()
@@ -242,9 +235,8 @@ class PartitionQueue(Timed):
 
         If *batch* is the oldest unfinished batch, it will be sent in a new epoch.
         """
-        others = [other.order for other in (*self._to_retry, *self._in_flight) if other is not batch]
         batch.in_doubt = False
-        if batch.order < min(others, default=(batch.number + 1, 0)):
+        if self.is_oldest(batch):
             self._gap = batch.order
         self.retry(batch, error, in_doubt=False, not_before=not_before)
 
@@ -263,26 +255,10 @@ class PartitionQueue(Timed):
         self._close_gap()
         self._changed[self] = None
 
-    def add_outcome(
-        self, batch: SealedBatch, base_offset: int, timestamp_ms: int, error: KafkaError | None
-    ) -> None:
-        """Store the outcome of *batch* until it may be reported. The batch was removed from the queue or has
-        expired."""
-        outcome = (batch.first, batch.stop, base_offset, timestamp_ms, error)
-        insort(self._outcomes, (batch.order, batch.batch, outcome), key=_outcome_order)
-
-    def drain_outcomes(self) -> list[tuple[Batch, _Outcome]]:
+    def drain_outcomes(self) -> list[tuple[Batch, Outcome]]:
         """Return, in order, the outcomes that may be reported now, because all earlier batches have
         finished."""
-        outcomes = self._outcomes
-        stop = len(outcomes)
-        for batches in (self._in_flight, self._to_retry):  # both are in order
-            for batch in batches:
-                if not batch.expired:
-                    stop = bisect_left(outcomes, batch.order, 0, stop, key=_outcome_order)
-                    break
-        drained, self._outcomes = outcomes[:stop], outcomes[stop:]
-        return [(batch, outcome) for _, batch, outcome in drained]
+        return self.outcomes.drain((self._in_flight, self._to_retry))
 
     def without_idempotence(self) -> None:
         """Send batches without a producer id from now on, because the topic or the broker supports none."""
@@ -302,7 +278,9 @@ class PartitionQueue(Timed):
         for batch in expired:
             self._to_retry.remove(batch)
             self._note_gap(batch)
-        for batch in self._in_flight:
+        # In a transaction, only a response ends a batch in flight: after the end of the transaction, the
+        # batch must not arrive any more.
+        for batch in () if self.transactional else self._in_flight:
             if batch.batch.created + timeout <= now and not batch.expired:
                 batch.expired = True
                 expired.append(batch)
@@ -312,12 +290,26 @@ class PartitionQueue(Timed):
         self._close_gap()
         return expired, unsealed
 
+    def remove_unsent(self) -> tuple[list[SealedBatch], list[Batch]]:
+        """Remove the batches that are not in flight. Return two lists with the sealed and open batches."""
+        sealed, unsealed = self._to_retry, list(self._waiting)
+        self._to_retry = []
+        self._waiting.clear()
+        for batch in sealed:
+            self._note_gap(batch)
+        return sealed, unsealed
+
+    def is_oldest(self, batch: SealedBatch) -> bool:
+        """Return True if *batch*, which is in flight, is the oldest unfinished batch."""
+        others = [other.order for other in (*self._to_retry, *self._in_flight) if other is not batch]
+        return batch.order < min(others, default=(batch.number + 1, 0))
+
     def _next_expiry(self) -> float:
         """Return the time at which the oldest batch that has not expired will expire."""
         oldest = self._waiting[0].created if self._waiting else NEVER
         for batch in self._to_retry[:1]:
             oldest = min(oldest, batch.batch.created)
-        for batch in self._in_flight:
+        for batch in () if self.transactional else self._in_flight:
             if not batch.expired:
                 oldest = min(oldest, batch.batch.created)
                 break
@@ -326,6 +318,9 @@ class PartitionQueue(Timed):
     def _note_gap(self, batch: SealedBatch) -> None:
         """Record that *batch*, which failed permanently, leaves a gap in the sequence, or may leave one."""
         if self.sequences is None or not batch.idempotent:
+            return
+        if self.sequences.transactional:
+            self.sequences.broken = True
             return
         if batch.in_doubt:
             self._doubt = max(self._doubt or batch.order, batch.order)
@@ -343,15 +338,10 @@ class PartitionQueue(Timed):
         if closed:
             self._gap = self._doubt = None
             self.sequences.restart()
-            self._known = False
             for batch in self._to_retry:
                 batch.identity = None
                 batch.in_doubt = False
 
 
-def _order_of(batch: SealedBatch) -> _Order:
+def _order_of(batch: SealedBatch) -> Order:
     return batch.order
-
-
-def _outcome_order(entry: tuple[_Order, Batch, _Outcome]) -> _Order:
-    return entry[0]

@@ -4,13 +4,15 @@ import time
 from collections import deque
 from typing import NamedTuple, TypeAlias
 
+from pyklient.config import ProducerConfig
 from pyklient.errors import KafkaError
 from pyklient.net.metadata import Metadata
 from pyklient.net.network_client import NetworkClient
-from pyklient.net.produce_versions import check_codec, format_for
+from pyklient.net.produce_versions import MAX_PRODUCE_VERSION, check_codec, format_for
 from pyklient.producer.deliver.partition_queue import PartitionQueue
 from pyklient.producer.deliver.produce_responses import Batches, ProduceResponses
 from pyklient.producer.deliver.sealed_batch import SealedBatch
+from pyklient.producer.transactions.transaction import Transaction
 from pyklient.protocol.messages import ProduceRequest
 from pyklient.protocol.records.layout import Buffer
 
@@ -29,6 +31,24 @@ class RequestOptions(NamedTuple):
     max_in_flight: int
     max_bytes: int
     """The largest size of a request in bytes. A request with a single batch may be larger."""
+    transaction: Transaction | None = None
+    """The transaction of the producer; None without transactions."""
+
+    @classmethod
+    def of(cls, config: ProducerConfig, transaction: Transaction | None) -> "RequestOptions":
+        """Return the options of a producer with the options *config*."""
+        return cls(
+            config.acks_wire,
+            config.request_timeout_ms / 1000,
+            config.max_in_flight_requests_per_connection,
+            config.produce_max_bytes,
+            transaction,
+        )
+
+    @property
+    def max_version(self) -> int:
+        """The newest version of Produce that may be used now."""
+        return MAX_PRODUCE_VERSION if self.transaction is None else self.transaction.max_produce_version
 
 
 class InFlightRequest(NamedTuple):
@@ -58,6 +78,8 @@ class ProduceRequests:
         self._node_id = node_id
         self._client = client
         self._options = options
+        transaction = options.transaction
+        self._transactional_id = None if transaction is None else transaction.transactional_id
         self._timeout_ms = int(options.timeout * 1000)
         self._responses = responses
         self._snapshot: Metadata | None = None
@@ -113,6 +135,7 @@ class ProduceRequests:
         if not batches:
             return None
         message = ProduceRequest(
+            transactional_id=self._transactional_id,
             acks=self._options.acks,
             timeout_ms=self._timeout_ms,
             topic_data=[TopicData(name=name, partition_data=data) for name, data in topics.items()],
@@ -125,7 +148,7 @@ class ProduceRequests:
             return None
         try:
             check_codec(batch.codec, version, self._node_id)
-            return batch, batch.buffers(format_for(version))
+            return batch, batch.buffers(format_for(version), transactional=queue.transactional)
         except KafkaError as error:
             self._responses.failed(queue, batch, error, in_doubt=False)
             return None

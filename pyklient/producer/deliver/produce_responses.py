@@ -21,10 +21,17 @@ from pyklient.kernel import Batch
 from pyklient.log_events import log_fields
 from pyklient.producer.accumulate.accumulator import RecordAccumulator
 from pyklient.producer.deliver.partition_queue import PartitionQueue
-from pyklient.producer.deliver.retry_policy import TOO_LARGE, Action, RetryPolicy, is_certainly_not_stored
+from pyklient.producer.deliver.retry_policy import (
+    TOO_LARGE,
+    Action,
+    RetryPolicy,
+    is_certainly_not_stored,
+    is_out_of_sequence,
+)
 from pyklient.producer.deliver.sealed_batch import SealedBatch
 from pyklient.producer.metadata_refresher import MetadataRefresher
 from pyklient.producer.threads.timers import NEVER
+from pyklient.producer.transactions.transaction import Transaction
 from pyklient.protocol.messages import ProduceResponse
 from pyklient.topic_partition import TopicPartition
 
@@ -54,7 +61,9 @@ class ProduceResponses:
         policy: RetryPolicy,
         metadata: MetadataRefresher,
         delivery_timeout_ms: int,
+        transaction: Transaction | None,
     ) -> None:
+        self._transaction = transaction
         self._accumulator = accumulator
         self._policy = policy
         self._metadata = metadata
@@ -92,9 +101,10 @@ class ProduceResponses:
         """Report *batch* as failed permanently. If *in_doubt*, the broker may have stored the batch
         nevertheless."""
         batch.in_doubt |= in_doubt
+        self._fail_transaction(batch, error)
         queue.failed(batch)
         if not batch.expired:
-            queue.add_outcome(batch, _UNKNOWN, _UNKNOWN, error)
+            queue.outcomes.add(batch, _UNKNOWN, _UNKNOWN, error)
             self._report_outcomes(queue)
 
     def expire(self, queue: PartitionQueue, now: float) -> None:
@@ -102,19 +112,42 @@ class ProduceResponses:
         sealed, unsealed = queue.expire(now)
         for batch in sealed:
             error = self._timeout_error(queue, batch.count, batch.failure)
-            queue.add_outcome(batch, _UNKNOWN, _UNKNOWN, error)
+            self._fail_transaction(batch, error)
+            queue.outcomes.add(batch, _UNKNOWN, _UNKNOWN, error)
         self._report_outcomes(queue)
         for open_batch in unsealed:
-            self._fail_unsealed(open_batch, self._timeout_error(queue, open_batch.count, None))
+            error = self._timeout_error(queue, open_batch.count, None)
+            self._fail_transaction(None, error)
+            self._fail_unsealed(open_batch, error)
 
     def fail_all(self, queue: PartitionQueue, error: KafkaError) -> None:
         """Report all batches of *queue* as failed with *error*."""
-        sealed, unsealed = queue.expire(NEVER)
+        self._fail_lists(queue, *queue.expire(NEVER), error)
+
+    def drop_unsent(self, queue: PartitionQueue, error: KafkaError) -> None:
+        """Report the batches of *queue* that are not in flight as failed with *error*, because their
+        transaction cannot be committed."""
+        self._fail_lists(queue, *queue.remove_unsent(), error)
+
+    def _fail_lists(
+        self, queue: PartitionQueue, sealed: list[SealedBatch], unsealed: list[Batch], error: KafkaError
+    ) -> None:
         for batch in sealed:
-            queue.add_outcome(batch, _UNKNOWN, _UNKNOWN, error)
+            self._fail_transaction(batch, error)
+            queue.outcomes.add(batch, _UNKNOWN, _UNKNOWN, error)
         self._report_outcomes(queue)
         for open_batch in unsealed:
+            self._fail_transaction(None, error)
             self._fail_unsealed(open_batch, error)
+
+    def _fail_transaction(self, batch: SealedBatch | None, error: KafkaError) -> None:
+        """Record that the open transaction cannot be committed, because a batch has failed with *error*.
+        *batch* is None if the batch was never sent."""
+        if self._transaction is None:
+            return
+        self._transaction.fail(error)
+        if batch is not None and batch.in_doubt:
+            self._transaction.sequences_lost = True
 
     def _apply(self, queue: PartitionQueue, batch: SealedBatch, one: PartitionResponse) -> None:
         """Apply *one*, the part of a response that belongs to *batch*: report the batch, send it again or
@@ -124,6 +157,8 @@ class ProduceResponses:
             self._stored(queue, batch, one.base_offset, one.log_append_time_ms)
             return
         action = self._policy.after_error_code(batch, code)
+        if action is Action.RETRY_IN_SEQUENCE and queue.transactional and queue.is_oldest(batch):
+            action = Action.FAIL  # the batch needs a new epoch, which comes with the end of the transaction
         if action is Action.STORED:
             self._stored(queue, batch, _UNKNOWN, one.log_append_time_ms)
             return
@@ -157,7 +192,16 @@ class ProduceResponses:
         else:
             if code in TOO_LARGE and batch.count == 1:
                 error = _too_large(queue, batch, error, code)
+            self._note_lost_sequences(queue, code)
             self.failed(queue, batch, error, in_doubt=not is_certainly_not_stored(code))
+
+    def _note_lost_sequences(self, queue: PartitionQueue, code: int) -> None:
+        """Record that the next transaction needs a new epoch if a leader has rejected a batch with *code*
+        because of its sequence number or epoch, although no earlier batch of *queue* has failed."""
+        if self._transaction is None or queue.sequences is None or not is_out_of_sequence(code):
+            return
+        if not queue.sequences.broken:
+            self._transaction.sequences_lost = True
 
     def _retry_or_fail(
         self, queue: PartitionQueue, batch: SealedBatch, error: KafkaError, *, in_doubt: bool
@@ -188,7 +232,7 @@ class ProduceResponses:
         if not batch.expired:
             now = time.monotonic()
             self._counts.deliver(queue.at, batch.count, batch.size, now - batch.batch.created, now)
-            queue.add_outcome(batch, base_offset, log_append_time_ms, None)
+            queue.outcomes.add(batch, base_offset, log_append_time_ms, None)
             self._report_outcomes(queue)
 
     def _fail_unsealed(self, batch: Batch, error: KafkaError) -> None:

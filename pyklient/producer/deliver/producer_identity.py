@@ -1,7 +1,8 @@
 """The producer id and epoch of a producer, and the request that gets them from a broker.
 
 A partition gets the current producer id, which is stored here, with its first batch. It then keeps the id in
-its ``Sequences``.
+its ``Sequences``. The identity of a transactional producer comes from the transaction coordinator instead
+(``pyklient.producer.transaction_manager``). Each partition follows it at once.
 """
 
 import logging
@@ -19,6 +20,7 @@ from pyklient.producer.deliver.sequences import LAST_EPOCH, Sequences
 from pyklient.producer.threads.blocking_worker import BlockingWorker
 from pyklient.producer.threads.sender_thread import SenderThread
 from pyklient.producer.threads.timers import NEVER, Timed
+from pyklient.producer.transactions.coordinator_dialogues import Identity
 from pyklient.protocol.messages import InitProducerIdRequest, InitProducerIdResponse
 
 __all__ = ["IdentityResult", "ProducerIdentity"]
@@ -37,12 +39,6 @@ class IdentityResult(NamedTuple):
     """
 
     failure: KafkaError | None
-
-
-class _Identity(NamedTuple):
-    producer_id: int
-    epoch: int
-    """The epoch in which a partition begins if it gets the producer id now."""
 
 
 class ProducerIdentity(Timed):
@@ -69,13 +65,17 @@ class ProducerIdentity(Timed):
         """The outcome of the last request for a producer id, until the sender fetches it."""
         self.due = NEVER
         """The time at which to ask for a producer id next."""
+        self.current: Identity | None = None
+        """The producer id, and the epoch in which a partition begins if it gets the producer id now.
+
+        A transactional producer sets it in the thread of the program, while no batch is unfinished.
+        """
         self._client = client
         self._backoff = backoff
         self._worker = worker
         self._thread = thread
         self._required = required
         self._timeout = timeout
-        self._identity: _Identity | None = None
         self._asking = False
         self._failures = 0
 
@@ -85,15 +85,26 @@ class ProducerIdentity(Timed):
         The partition should then try again when ``result`` is set. A partition without idempotence, whose
         *sequences* is None, needs no producer id.
         """
-        if sequences is None or sequences.producer_id >= 0:
+        if sequences is None:
             return True
-        if self._identity is not None and self._identity.producer_id == sequences.used_up:
-            self._identity = None
-        if self._identity is None:
+        if sequences.transactional:
+            return self._provide_transactional(sequences)
+        if sequences.producer_id >= 0:
+            return True
+        if self.current is not None and self.current.producer_id == sequences.used_up:
+            self.current = None
+        if self.current is None:
             if self.due == NEVER and not self._asking:
                 self.due = time.monotonic()
             return False
-        sequences.adopt(*self._identity)
+        sequences.adopt(*self.current)
+        return True
+
+    def _provide_transactional(self, sequences: Sequences) -> bool:
+        if self.current is None:
+            return False
+        if not sequences.is_of(*self.current):
+            sequences.adopt(*self.current)
         return True
 
     def forget(self, sequences: Sequences | None) -> None:
@@ -102,11 +113,11 @@ class ProducerIdentity(Timed):
         Later records of the partition get a later epoch. Otherwise the broker would mistake these records for
         batches that it has already stored.
         """
-        identity = self._identity
+        identity = self.current
         if identity is None or sequences is None or sequences.producer_id != identity.producer_id:
             return
         epoch = max(identity.epoch, sequences.next_epoch)
-        self._identity = identity._replace(epoch=epoch) if epoch <= LAST_EPOCH else None
+        self.current = identity._replace(epoch=epoch) if epoch <= LAST_EPOCH else None
 
     def on_timer(self) -> None:
         """Start a request for a producer id on the worker."""
@@ -114,9 +125,9 @@ class ProducerIdentity(Timed):
         self.due = NEVER
         self._worker.run(self._ask)
 
-    def _answered(self, identity: _Identity | None, failure: KafkaError | None) -> None:
+    def _answered(self, identity: Identity | None, failure: KafkaError | None) -> None:
         self._asking = False
-        self._identity = identity
+        self.current = identity
         if failure is not None and failure.retriable:
             self._failures += 1
             self.due = time.monotonic() + self._backoff.pause(self._failures)
@@ -150,7 +161,7 @@ class ProducerIdentity(Timed):
     # On the worker's thread:
 
     def _ask(self) -> None:
-        identity: _Identity | None = None
+        identity: Identity | None = None
         failure: KafkaError | None = None
         try:
             identity = self._client.play(_init_producer_id(), self._timeout)
@@ -166,9 +177,9 @@ class ProducerIdentity(Timed):
         self._thread.post(partial(self._answered, identity, failure))
 
 
-def _init_producer_id() -> Dialogue[_Identity]:
+def _init_producer_id() -> Dialogue[Identity]:
     request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_NO_TRANSACTIONS_MS)
     response: InitProducerIdResponse = yield Ask(ANY, request)
     if response.error_code:
         raise broker_error(response.error_code, "cannot get a producer id")
-    return _Identity(response.producer_id, response.producer_epoch)
+    return Identity(response.producer_id, response.producer_epoch)

@@ -14,7 +14,7 @@ from pyklient.errors import ClosedError, KafkaError, error_facts
 from pyklient.net.backoff import Backoff
 from pyklient.producer.deliver.sealed_batch import SealedBatch
 
-__all__ = ["TOO_LARGE", "Action", "RetryPolicy", "is_certainly_not_stored"]
+__all__ = ["TOO_LARGE", "Action", "RetryPolicy", "is_certainly_not_stored", "is_out_of_sequence"]
 
 
 class Action(Enum):
@@ -54,6 +54,10 @@ _OUT_OF_SEQUENCE: Final = frozenset(
     )
 )
 
+_NEEDS_ABORT: Final = frozenset((ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.UNKNOWN_PRODUCER_ID))
+"""The error codes after which a transactional producer needs a new epoch, which it gets only by ending the
+transaction."""
+
 _NOT_STORED: Final = frozenset(
     (
         ErrorCode.CORRUPT_MESSAGE,
@@ -72,6 +76,12 @@ _NOT_STORED: Final = frozenset(
         ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
         ErrorCode.INVALID_RECORD,
         ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        ErrorCode.INVALID_TXN_STATE,
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ErrorCode.TRANSACTION_ABORTABLE,
+        ErrorCode.PRODUCER_FENCED,
         *TOO_LARGE,
         *_OUT_OF_SEQUENCE,
     )
@@ -89,13 +99,19 @@ def is_certainly_not_stored(code: int) -> bool:
     return code in _NOT_STORED
 
 
+def is_out_of_sequence(code: int) -> bool:
+    """Return True if the error *code* means that the broker expects another sequence number or epoch."""
+    return code in _OUT_OF_SEQUENCE
+
+
 class RetryPolicy:
     """Decides what happens to a batch after a response or a failure, by the option ``retries`` and the rules
     for error codes."""
 
     def __init__(self, config: ProducerConfig, backoff: Backoff) -> None:
         self._retries = config.retries
-        self._requires_idempotence = bool(config.enable_idempotence)
+        self._transactional = config.transactional_id is not None
+        self._requires_idempotence = bool(config.enable_idempotence) or self._transactional
         self._backoff = backoff
 
     def after_error_code(self, batch: SealedBatch, code: int) -> Action:
@@ -107,6 +123,8 @@ class RetryPolicy:
         if batch.idempotent:
             if code == ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT and not self._requires_idempotence:
                 return Action.RETRY_WITHOUT_IDEMPOTENCE
+            if self._transactional and code in _NEEDS_ABORT:
+                return Action.FAIL
             if code in _OUT_OF_SEQUENCE:
                 return Action.RETRY_IN_SEQUENCE if self._has_retries_left(batch) else Action.FAIL
         return Action.RETRY if error_facts(code).retriable and self._has_retries_left(batch) else Action.FAIL

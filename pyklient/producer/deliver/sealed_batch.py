@@ -90,14 +90,16 @@ class SealedBatch:
         """True if the batch carries a producer id."""
         return self.identity is not None and self.identity.producer_id >= 0
 
-    def buffers(self, record_format: int) -> list[Buffer]:
+    def buffers(self, record_format: int, *, transactional: bool = False) -> list[Buffer]:
         """Return the bytes to send, in *record_format*. In format 2, the records are not copied.
+
+        If *transactional*, the batch is a part of a transaction, which needs format 2.
 
         For formats before 2, raises UnsupportedVersionError if records have headers, and
         UnsupportedCodecError for zstd.
         """
         if record_format == 2:
-            return [self._header(), self.payload]
+            return [self._header(transactional=transactional), self.payload]
         return [encode_batch(self._records(), magic=record_format, compression=self.codec)]
 
     def halves(self) -> tuple["SealedBatch", "SealedBatch"]:
@@ -128,7 +130,7 @@ class SealedBatch:
         part.failure = self.failure
         return part
 
-    def _header(self) -> bytes:
+    def _header(self, *, transactional: bool = False) -> bytes:
         producer_id, epoch, sequence = self.identity or NO_IDENTITY
         return batch_header(
             self.payload,
@@ -139,6 +141,7 @@ class SealedBatch:
             producer_id=producer_id,
             producer_epoch=epoch,
             base_sequence=sequence,
+            transactional=transactional,
         )
 
     def _records(self) -> list[NewRecord]:

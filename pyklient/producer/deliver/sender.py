@@ -24,10 +24,12 @@ from pyklient.producer.deliver.producer_identity import ProducerIdentity
 from pyklient.producer.deliver.retry_policy import RetryPolicy
 from pyklient.producer.deliver.sequences import Sequences
 from pyklient.producer.deliver.topics_in_use import GONE_AFTER, TopicsInUse
+from pyklient.producer.deliver.transaction_batches import TransactionBatches
 from pyklient.producer.metadata_refresher import MetadataRefresher
 from pyklient.producer.threads.blocking_worker import BlockingWorker
 from pyklient.producer.threads.sender_thread import SenderThread, SenderWork
 from pyklient.producer.threads.timers import Timed
+from pyklient.producer.transactions.transaction import Transaction
 from pyklient.protocol.records import Compression
 from pyklient.topic_partition import TopicPartition
 
@@ -48,6 +50,8 @@ class Sender(SenderWork, Timed):
         thread: SenderThread,
         worker: BlockingWorker,
         metadata: MetadataRefresher,
+        identity: ProducerIdentity,
+        transaction: Transaction | None,
     ) -> None:
         self._accumulator = accumulator
         self._client = client
@@ -56,29 +60,21 @@ class Sender(SenderWork, Timed):
         self._worker = worker
         self._metadata = metadata
         self._delivery_timeout = config.delivery_timeout_ms / 1000
-        self._options = RequestOptions(
-            config.acks_wire,
-            config.request_timeout_ms / 1000,
-            config.max_in_flight_requests_per_connection,
-            config.produce_max_bytes,
-        )
+        self._options = RequestOptions.of(config, transaction)
         self._limits = in_flight_limits(config.max_in_flight_requests_per_connection)
         self._backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
         self._compressor = BatchCompressor(accumulator, Compression.of(config.compression_type))
-        self._identity = ProducerIdentity(
-            client,
-            self._backoff,
-            worker,
-            thread,
-            wanted=config.wants_idempotence,
-            required=config.enable_idempotence is True,
-            timeout=self._options.timeout,
-        )
+        self._identity = identity
         self._responses = ProduceResponses(
-            accumulator, RetryPolicy(config, self._backoff), metadata, config.delivery_timeout_ms
+            accumulator, RetryPolicy(config, self._backoff), metadata, config.delivery_timeout_ms, transaction
         )
         self._topics = TopicsInUse(config.metadata_max_idle_ms / 1000)
         self._queues: dict[tuple[str, int], PartitionQueue] = {}
+        self.transactions: TransactionBatches | None = None
+        if transaction is not None:
+            self.transactions = TransactionBatches(
+                transaction, identity, client, self._backoff, worker, thread, self._queues, self._responses
+            )
         self._changed_queues: dict[PartitionQueue, None] = {}
         """The queues to check in this pass of the sender, in the order in which they changed."""
         self._brokers: dict[int, BrokerQueue] = {}
@@ -118,6 +114,8 @@ class Sender(SenderWork, Timed):
         if self._identity.result is not None:
             self._apply_identity()
         self._collect_new_batches()
+        if self.transactions is not None:
+            self.transactions.drop_unsent()
         while self._changed_queues or self._changed_brokers:
             if self._changed_queues:
                 queues = list(self._changed_queues)
@@ -198,7 +196,7 @@ class Sender(SenderWork, Timed):
         if queue is None:
             queue = self._queues[key] = PartitionQueue(
                 TopicPartition(*key),
-                Sequences() if self._identity.enabled else None,
+                Sequences(transactional=self.transactions is not None) if self._identity.enabled else None,
                 self._compressor,
                 self._limits,
                 self._changed_queues,
@@ -241,6 +239,8 @@ class Sender(SenderWork, Timed):
         if not self._identity.provide(queue.sequences):
             self._waiting_for_identity.add(queue)
             return
+        if self.transactions is not None and not self.transactions.admit(queue):
+            return  # the response of the coordinator causes the next check
         broker = self._brokers.get(leader.id)
         if broker is None:
             broker = self._brokers[leader.id] = BrokerQueue(
@@ -278,7 +278,8 @@ class Sender(SenderWork, Timed):
         known = {*self._accumulator.appender.topics(), *self._client.metadata.topics}
         idle = self._topics.forget_idle(known, busy)
         if idle:
-            for key in [key for key in self._queues if key[0] in idle]:
+            # The queues of a transactional producer stay, because their sequence numbers continue.
+            for key in [key for key in self._queues if key[0] in idle and self.transactions is None]:
                 self._identity.forget(self._queues.pop(key).sequences)
             for topic in idle:
                 self._accumulator.forget(topic)

@@ -100,8 +100,8 @@ MUTANTS: Final = (
     Mutant(
         "producer: one batch more is in flight than a broker remembers",
         "pyklient/producer/deliver/partition_queue.py",
-        "if since_oldest >= (",
-        "if since_oldest > (",
+        "since_oldest >= limit",
+        "since_oldest > limit",
         (
             "tests/producer/deliver/test_partition_queue.py::test_the_first_of_a_sequence_goes_alone_and_then_as_many_as_a_broker_remembers",
         ),
@@ -145,8 +145,8 @@ MUTANTS: Final = (
     Mutant(
         "producer: a new epoch goes on with the old sequence",
         "pyklient/producer/deliver/sequences.py",
-        "        self._next = 0\n        if self._epoch < LAST_EPOCH:",
-        "        if self._epoch < LAST_EPOCH:",
+        "        self._next = 0\n        self.known = False\n        if self._epoch < LAST_EPOCH:",
+        "        self.known = False\n        if self._epoch < LAST_EPOCH:",
         (
             "tests/producer/deliver/test_sequences.py::test_a_sequence_begins_at_0_in_each_epoch_and_anew_with_another_id_behind_the_last",
         ),
@@ -253,8 +253,8 @@ MUTANTS: Final = (
     ),
     Mutant(
         "producer: outcomes are told as they come",
-        "pyklient/producer/deliver/partition_queue.py",
-        "                    stop = bisect_left(outcomes, batch.order, 0, stop, key=_outcome_order)",
+        "pyklient/producer/deliver/outcomes.py",
+        "                    stop = bisect_left(waiting, batch.order, 0, stop, key=_order_of)",
         "                    pass",
         (
             "tests/producer/deliver/test_produce_responses.py::test_callbacks_of_a_partition_keep_the_order_of_the_records_when_some_go_again",
@@ -263,8 +263,8 @@ MUTANTS: Final = (
     Mutant(
         "producer: at exit, a warning comes before the closing",
         "pyklient/producer/producer.py",
-        "    for producer in left_open:\n        producer._begin_closing(deadline)\n",
-        "    for name in left_open.values():\n        warnings.warn(name, ResourceWarning, stacklevel=1)\n",
+        "        producer._close_transaction(deadline)\n        producer._begin_closing(deadline)\n",
+        "        warnings.warn(left_open[producer], ResourceWarning, stacklevel=1)\n",
         (
             "tests/producer/test_exit.py::test_all_producers_left_open_deliver_at_exit_whatever_becomes_of_warnings",
         ),

@@ -1,0 +1,353 @@
+"""Begins and ends the transactions of a producer. The calls run in the threads of the program.
+
+``transactions/states.py`` has the table of the states. Only a thread that holds the transaction lock changes
+the state. The sender reports failures through the ``Transaction``.
+"""
+
+import logging
+import time
+from collections.abc import Mapping
+from typing import NoReturn, TypeVar
+
+from pyklient.config import ProducerConfig
+from pyklient.error_codes import ErrorCode
+from pyklient.errors import (
+    BrokerError,
+    ClosedError,
+    ForkError,
+    KafkaError,
+    KafkaTimeoutError,
+    ProducerFencedError,
+)
+from pyklient.group_metadata import GroupMetadata
+from pyklient.kernel import Batch
+from pyklient.log_events import log_fields
+from pyklient.net.dialogue import Dialogue
+from pyklient.net.network_client import NetworkClient
+from pyklient.producer.accumulate.accumulator import RecordAccumulator
+from pyklient.producer.deliver.producer_identity import ProducerIdentity
+from pyklient.producer.deliver.sender import Sender
+from pyklient.producer.deliver.transaction_batches import TransactionBatches
+from pyklient.producer.threads.sender_thread import SenderThread
+from pyklient.producer.transactions.coordinator_dialogues import (
+    Identity,
+    end,
+    initialize,
+)
+from pyklient.producer.transactions.failure_kinds import (
+    abortable,
+    fatal,
+    fenced,
+    is_fatal,
+    is_fenced,
+    timed_out,
+    unknown_outcome,
+)
+from pyklient.producer.transactions.state_machine import StateMachine
+from pyklient.producer.transactions.states import Event, State
+from pyklient.producer.transactions.transaction import Transaction
+from pyklient.producer.transactions.transaction_offsets import TransactionOffsets
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
+
+__all__ = ["TransactionManager"]
+
+_T = TypeVar("_T")
+
+log = logging.getLogger("pyklient.producer")
+
+
+class TransactionManager:
+    """The transactions of one producer. Several threads may use it; their calls wait for each other.
+
+    Time-outs are in seconds; None means ``max_block_ms``.
+    """
+
+    def __init__(
+        self,
+        config: ProducerConfig,
+        client: NetworkClient,
+        accumulator: RecordAccumulator,
+        transaction: Transaction,
+        identity: ProducerIdentity,
+        sender: Sender,
+        batches: TransactionBatches,
+        thread: SenderThread,
+    ) -> None:
+        self._id = transaction.transactional_id
+        self._timeout_ms = config.transaction_timeout_ms
+        self._client = client
+        self._accumulator = accumulator
+        self._transaction = transaction
+        self._identity = identity
+        self._sender = sender
+        self._batches = batches
+        self._thread = thread
+        self._machine = StateMachine(transaction, accumulator, thread, config.max_block_ms / 1000)
+        self._offsets = TransactionOffsets(transaction, batches.coordinator)
+        self._began = 0.0
+
+    # The calls of the program
+
+    def init(self, timeout: float | None) -> None:
+        """Get the producer id, if this has not been done yet. Fences other producers with the same id."""
+        with self._machine.call("init_transactions", timeout) as deadline:
+            self._machine.require("init_transactions", *State)
+            if self._machine.state is State.NEW:
+                self._initialize(deadline)
+
+    def begin(self, timeout: float | None) -> None:
+        """Begin a transaction, after ``init`` if that was not called."""
+        with self._machine.call("begin_transaction", timeout) as deadline:
+            self._machine.require("begin_transaction", State.NEW, State.READY)
+            if self._machine.state is State.NEW:
+                self._initialize(deadline)
+            self._transaction.begin()
+            self._began = time.monotonic()
+            self._machine.move(Event.BEGIN)
+
+    def commit(self, timeout: float | None) -> None:
+        """Send all records, and commit the transaction."""
+        name = "commit_transaction"
+        with self._machine.call(name, timeout) as deadline:
+            self._machine.require(name, State.OPEN, State.FAILED, State.UNCONFIRMED)
+            if self._machine.state is State.FAILED:
+                self._raise_failed(deadline)
+            repeated = self._machine.state is State.UNCONFIRMED
+            self._machine.move(Event.COMMIT)
+            if not repeated:
+                self._deliver(deadline)
+            self._commit(deadline)
+
+    def abort(self, timeout: float | None) -> None:
+        """Drop the records that are not sent yet, and abort the transaction."""
+        name = "abort_transaction"
+        with self._machine.call(name, timeout) as deadline:
+            self._machine.require(name, State.OPEN, State.FAILED)
+            self._machine.move(Event.ABORT)
+            try:
+                self._drop(deadline)
+                self._abort(deadline)
+            except BaseException:
+                if self._machine.state is State.ABORTING:
+                    self._transaction.fail(KafkaError("its abort was not confirmed"))
+                    self._machine.move(Event.NO_ANSWER)
+                raise
+
+    def send_offsets(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupMetadata, timeout: float | None
+    ) -> None:
+        """Commit *offsets* of *group* together with the transaction."""
+        name = "send_offsets_to_transaction"
+        with self._machine.call(name, timeout) as deadline:
+            self._machine.require(name, State.OPEN, State.FAILED)
+            if self._machine.state is State.FAILED:
+                self._raise_failed(deadline)
+            if offsets:
+                self._send_offsets(offsets, group, deadline)
+
+    def close(self, timeout: float) -> None:
+        """Abort the open transaction, because the producer closes. Failures are logged."""
+        if self._machine.state in (State.OPEN, State.FAILED) and not self._thread.is_current():
+            log.warning(
+                "a producer is closed inside a transaction of %r, which is therefore aborted; call "
+                "commit_transaction or abort_transaction before close",
+                self._id,
+                extra=log_fields("transaction_aborted", id=self._id),
+            )
+            self.abort_quietly(timeout)
+        elif self._machine.state is State.UNCONFIRMED:
+            log.warning(
+                "a producer is closed, and the last commit of %r is not confirmed; the transaction is "
+                "committed or aborted when another producer with this id begins",
+                self._id,
+                extra=log_fields("commit_unconfirmed", id=self._id),
+            )
+
+    def abort_quietly(self, timeout: float) -> None:
+        """Abort the transaction, if one is open. Log a failure instead of raising it."""
+        if self._machine.state not in (State.OPEN, State.FAILED):
+            return
+        try:
+            self.abort(timeout)
+        except (ClosedError, ForkError, ProducerFencedError):
+            pass  # it is not open any more, or belongs to the parent process
+        except KafkaError as error:
+            log.warning(
+                "a transaction of %r could not be aborted, so the brokers abort it after "
+                "transaction_timeout_ms=%d: %s",
+                self._id,
+                self._timeout_ms,
+                error,
+                extra=log_fields("abort_failed", id=self._id, error=str(error)),
+            )
+
+    # The steps of the calls
+
+    def _initialize(self, deadline: float) -> None:
+        dialogue = initialize(self._batches.coordinator, self._id, self._timeout_ms, None)
+        try:
+            self._identity.current, self._transaction.version = self._play(dialogue, deadline)
+        except KafkaError as error:
+            if is_fenced(error):
+                self._machine.fail(Event.FENCED, error, fenced(self._id, error, 0.0, self._timeout_ms))
+            if not error.retriable:
+                self._machine.fail(Event.FATAL, error, fatal(self._id, error))
+            raise
+        self._machine.move(Event.INITIALIZED)
+
+    def _deliver(self, deadline: float) -> None:
+        """Wait until all records of the transaction are stored. Back out of the commit if that fails."""
+        try:
+            self._await_batches(deadline, "commit_transaction")
+        except BaseException as error:
+            if self._transaction.failure is None or not isinstance(error, KafkaError):
+                self._machine.move(Event.NOT_SENT)
+                raise
+        if self._transaction.failure is not None:
+            self._machine.move(Event.FAILURE)
+            self._raise_failed(deadline)
+
+    def _raise_failed(self, deadline: float) -> NoReturn:
+        """Raise the error for a transaction that can only be aborted, unless the producer was fenced."""
+        failure = self._transaction.failure
+        assert failure is not None, "the sender, or the call that has failed, has set it"
+        if is_fatal(failure):
+            self._machine.fail(Event.FATAL, failure, fatal(self._id, failure))
+        if is_fenced(failure) and self._transaction.attempted:
+            failure = self._find_out(failure, deadline)
+        raise abortable(self._id, failure)
+
+    def _find_out(self, failure: KafkaError, deadline: float) -> KafkaError:
+        """Abort the transaction, because *failure* says that the epoch is too old, and only the coordinator
+        knows the reason. Return the reason, or raise ProducerFencedError."""
+        try:
+            self._drop(deadline)
+            self._end(deadline, committed=False)
+        except KafkaError as error:
+            if is_fenced(error):
+                self._fenced(error)
+            return failure
+        self._transaction.attempted = False
+        return self._aborted_by_brokers(failure)
+
+    def _await_batches(self, deadline: float, name: str) -> None:
+        """Wait until no batch is unfinished, and all callbacks have been called."""
+        batches = self._accumulator.seal_open_batches()
+        self._thread.post(self._sender.flush)
+        late = next((each for each in batches if not self._await_batch(each, deadline)), None)
+        if late is None and self._thread.catch_up(max(deadline - time.monotonic(), 0.0)):
+            return
+        cause = None if late is None else self._sender.last_failure(late)
+        last = "" if cause is None else f"; the last failure: {cause}"
+        raise KafkaTimeoutError(
+            f"{name} has ended nothing, because some records of the transaction were not confirmed in time, "
+            f"or their callbacks have not ended; call {name} again{last}"
+        ) from cause
+
+    def _await_batch(self, batch: Batch, deadline: float) -> bool:
+        return self._accumulator.tracker.wait(batch, max(deadline - time.monotonic(), 0.0))
+
+    def _commit(self, deadline: float) -> None:
+        try:
+            self._end(deadline, committed=True)
+        except KafkaError as error:
+            self._commit_failed(error, deadline)
+        except BaseException:
+            self._machine.move(Event.NO_ANSWER)
+            raise
+        self._machine.move(Event.CONFIRMED)
+
+    def _commit_failed(self, error: KafkaError, deadline: float) -> NoReturn:
+        code = error.code if isinstance(error, BrokerError) else ErrorCode.UNKNOWN_SERVER_ERROR
+        if error.retriable or code == ErrorCode.UNKNOWN_SERVER_ERROR:
+            self._machine.fail(Event.NO_ANSWER, error, unknown_outcome(self._id, error))
+        if is_fenced(error):
+            self._fenced(error)
+        if is_fatal(error):
+            self._machine.fail(Event.FATAL, error, fatal(self._id, error))
+        cause = self._aborted_by_brokers(error) if code == ErrorCode.INVALID_TXN_STATE else error
+        self._machine.fail(Event.FAILURE, cause, abortable(self._id, cause))
+
+    def _drop(self, deadline: float) -> None:
+        """Fail the records that are not sent, and wait for the responses for the others."""
+        self._transaction.drop("its transaction was aborted")
+        self._await_batches(deadline, "abort_transaction")
+        left = max(deadline - time.monotonic(), 0.0)
+        if self._transaction.attempted and not self._batches.await_requests(left):
+            raise KafkaTimeoutError("the coordinator has not answered in time; call abort_transaction again")
+        self._accumulator.tracker.report()  # the program has given up these records
+
+    def _abort(self, deadline: float) -> None:
+        transaction = self._transaction
+        try:
+            self._end(deadline, committed=False)
+        except BrokerError as error:
+            if is_fenced(error):
+                self._fenced(error)
+            if is_fatal(error):
+                self._machine.fail(Event.FATAL, error, fatal(self._id, error))
+            if error.code != ErrorCode.INVALID_TXN_STATE:
+                raise
+            # The coordinator knows no open transaction, so there is nothing to abort.
+        transaction.attempted = False
+        if transaction.sequences_lost and transaction.version == 1:
+            self._renew(deadline)
+        self._thread.post(self._batches.end_of_transaction)
+        self._thread.catch_up(max(deadline - time.monotonic(), 0.0))
+        self._machine.move(Event.CONFIRMED)
+
+    def _end(self, deadline: float, *, committed: bool) -> None:
+        """Ask the coordinator to end the transaction, if it can know the transaction."""
+        if self._transaction.attempted:
+            version = self._transaction.version
+            dialogue = end(self._batches.coordinator, self._id, self._known(), version, committed=committed)
+            self._identity.current = self._play(dialogue, deadline)
+
+    def _renew(self, deadline: float) -> None:
+        """Get a new epoch, because the sequence numbers of this epoch are lost (KIP-360).
+
+        Call this only after the coordinator has aborted the transaction in the present epoch. If another
+        producer had taken over, the coordinator would abort the transaction of that producer.
+        """
+        dialogue = initialize(self._batches.coordinator, self._id, self._timeout_ms, self._known())
+        try:
+            self._identity.current, self._transaction.version = self._play(dialogue, deadline)
+        except KafkaError as error:
+            if is_fenced(error):
+                self._fenced(error)
+            if is_fatal(error):  # Kafka before 2.5 cannot do it
+                self._machine.fail(Event.FATAL, error, fatal(self._id, error))
+            raise
+        self._transaction.sequences_lost = False
+
+    def _fenced(self, cause: KafkaError) -> NoReturn:
+        age = time.monotonic() - self._began
+        self._machine.fail(Event.FENCED, cause, fenced(self._id, cause, age, self._timeout_ms))
+
+    def _aborted_by_brokers(self, cause: KafkaError) -> KafkaError:
+        return timed_out(cause, time.monotonic() - self._began, self._timeout_ms)
+
+    def _send_offsets(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupMetadata, deadline: float
+    ) -> None:
+        transaction = self._transaction
+        try:
+            self._play(self._offsets.send(self._known(), offsets, group), deadline)
+        except KafkaError as error:
+            transaction.sequences_lost |= not isinstance(error, BrokerError)
+            transaction.fail(error)
+            self._machine.move(Event.FAILURE)
+            self._raise_failed(deadline)
+        except BaseException:
+            transaction.sequences_lost = True
+            transaction.fail(KafkaError("send_offsets_to_transaction was interrupted"))
+            self._machine.move(Event.FAILURE)
+            raise
+
+    def _known(self) -> Identity:
+        identity = self._identity.current
+        assert identity is not None, "init_transactions has set it"
+        return identity
+
+    def _play(self, dialogue: Dialogue[_T], deadline: float) -> _T:
+        return self._client.play(dialogue, max(deadline - time.monotonic(), 0.0))

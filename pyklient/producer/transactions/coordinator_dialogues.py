@@ -1,0 +1,313 @@
+"""The dialogues of a transactional producer with the coordinators of its transactions and of groups."""
+
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from typing import Final, NamedTuple, TypeVar
+
+from pyklient.error_codes import ErrorCode
+from pyklient.errors import BrokerError, KafkaError, ProtocolError, UnsupportedVersionError, broker_error
+from pyklient.group_metadata import GroupMetadata
+from pyklient.net.connection.api_versions import api_versions_request
+from pyklient.net.dialogue import Ask, Dialogue, Pause
+from pyklient.net.lookups.find_coordinator import GROUP, TRANSACTION, find_coordinator
+from pyklient.protocol.messages import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    ApiVersionsResponse,
+    EndTxnRequest,
+    EndTxnResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+)
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition, numbers_by_topic
+
+__all__ = [
+    "Coordinator",
+    "Identity",
+    "add_group",
+    "add_partitions",
+    "commit_offsets",
+    "end",
+    "initialize",
+]
+
+_T = TypeVar("_T")
+
+_FEATURE: Final = "transaction.version"
+_NEWEST_INIT: Final = 5
+"""The newest version of InitProducerId that brokers support without unstable features."""
+_FIRST_WITH_EPOCH: Final = 3
+"""The first version of InitProducerId that raises the epoch of a known producer id (KIP-360)."""
+_LAST_FOR_CLIENTS: Final = 3
+"""The last version of AddPartitionsToTxn for clients. Later versions have another layout, for brokers."""
+_FIRST_WITH_MEMBER: Final = 3
+"""The first version of TxnOffsetCommit that names the member of the group (KIP-447)."""
+_LAST_OF_VERSION_1: Final = 4
+"""The last version of EndTxn and of TxnOffsetCommit for version 1 of the protocol. Later versions belong to
+version 2 (KIP-890)."""
+_SHORTEST_PAUSE: Final = 0.005
+_LONGEST_PAUSE: Final = 0.1
+"""The first and the longest pause, in seconds, before a request is sent again because the coordinator still
+completes the transaction before. That usually takes some milliseconds."""
+
+
+class Identity(NamedTuple):
+    """A producer id and its epoch, as a broker has given them."""
+
+    producer_id: int
+    epoch: int
+
+
+class Coordinator:
+    """The coordinator of the transactional id or group *key*. It is looked up when it is first needed, and
+    again after it has moved. Dialogues in several threads may share one Coordinator."""
+
+    def __init__(self, key: str, key_type: int = TRANSACTION) -> None:
+        self._key = key
+        self._key_type = key_type
+        self._node: int | None = None
+
+    @classmethod
+    def of_group(cls, group_id: str) -> "Coordinator":
+        """Return the coordinator of the group *group_id*."""
+        return cls(group_id, GROUP)
+
+    def ask(self, attempt: Callable[[int], Dialogue[_T]]) -> Dialogue[_T]:
+        """Run the dialogue ``attempt(node)`` with the coordinator's node, again and again until it succeeds.
+
+        Raises the error of an attempt if the error is not ``retriable``.
+        """
+        pause = _SHORTEST_PAUSE
+        while True:
+            try:
+                if self._node is None:
+                    self._node = yield from find_coordinator(self._key, self._key_type)
+                return (yield from attempt(self._node))
+            except KafkaError as error:
+                if not error.retriable:
+                    raise
+                problem = error
+            if isinstance(problem, BrokerError) and problem.code == ErrorCode.CONCURRENT_TRANSACTIONS:
+                yield Pause(pause, because=problem)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+            else:
+                self._node = None
+                yield Pause(because=problem)
+
+
+def initialize(
+    coordinator: Coordinator, transactional_id: str, timeout_ms: int, known: Identity | None
+) -> Dialogue[tuple[Identity, int]]:
+    """Return a producer id with a new epoch, and the version of the protocol for transactions.
+
+    The coordinator aborts the open transaction of *transactional_id*, if there is one. If *known* is given,
+    the coordinator raises the epoch of this identity, and refuses that if another producer has taken over
+    (KIP-360).
+    """
+    request = InitProducerIdRequest(
+        transactional_id=transactional_id,
+        transaction_timeout_ms=timeout_ms,
+        producer_id=-1 if known is None else known.producer_id,
+        producer_epoch=-1 if known is None else known.epoch,
+    )
+
+    def attempt(node: int) -> Dialogue[tuple[Identity, int]]:
+        versions: ApiVersionsResponse = yield Ask(node, api_versions_request())
+        response: InitProducerIdResponse = yield Ask(
+            node,
+            request,
+            max_version=_NEWEST_INIT,
+            min_version=0 if known is None else _FIRST_WITH_EPOCH,
+        )
+        _check(response.error_code, f"cannot get a producer id for transactional_id={transactional_id!r}")
+        levels = {feature.name: feature.max_version_level for feature in versions.finalized_features}
+        return Identity(response.producer_id, response.producer_epoch), max(levels.get(_FEATURE, 1), 1)
+
+    return (yield from coordinator.ask(attempt))
+
+
+def add_partitions(
+    coordinator: Coordinator,
+    transactional_id: str,
+    identity: Identity,
+    partitions: Collection[TopicPartition],
+) -> Dialogue[dict[TopicPartition, int]]:
+    """Add *partitions* to the transaction (version 1 of the protocol). Return the error code of each
+    partition.
+
+    The coordinator adds either all partitions or none. Tries again after an error that concerns the whole
+    request and is retriable, and raises other such errors.
+    """
+    request = AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id=transactional_id,
+        v3_and_below_producer_id=identity.producer_id,
+        v3_and_below_producer_epoch=identity.epoch,
+        v3_and_below_topics=[
+            AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=topic, partitions=numbers)
+            for topic, numbers in numbers_by_topic(partitions).items()
+        ],
+    )
+
+    def attempt(node: int) -> Dialogue[dict[TopicPartition, int]]:
+        response: AddPartitionsToTxnResponse = yield Ask(node, request, max_version=_LAST_FOR_CLIENTS)
+        codes = {
+            TopicPartition(topic.name, one.partition_index): one.partition_error_code
+            for topic in response.results_by_topic_v3_and_below
+            for one in topic.results_by_partition
+        }
+        found = {at: codes.get(at, int(ErrorCode.UNKNOWN_SERVER_ERROR)) for at in partitions}
+        for at, code in found.items():
+            if code not in _OF_A_PARTITION:
+                _check(code, f"cannot add {at} to the transaction of {transactional_id!r}")
+        return found
+
+    return (yield from coordinator.ask(attempt))
+
+
+_OF_A_PARTITION: Final = frozenset(
+    (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.OPERATION_NOT_ATTEMPTED,
+    )
+)
+"""The error codes of AddPartitionsToTxn that do not concern all partitions of the request."""
+
+
+def add_group(
+    coordinator: Coordinator, transactional_id: str, identity: Identity, group_id: str
+) -> Dialogue[None]:
+    """Add the offsets of the group *group_id* to the transaction (version 1 of the protocol)."""
+    request = AddOffsetsToTxnRequest(
+        transactional_id=transactional_id,
+        producer_id=identity.producer_id,
+        producer_epoch=identity.epoch,
+        group_id=group_id,
+    )
+
+    def attempt(node: int) -> Dialogue[None]:
+        response: AddOffsetsToTxnResponse = yield Ask(node, request)
+        _check(
+            response.error_code, f"cannot add group {group_id!r} to the transaction of {transactional_id!r}"
+        )
+
+    yield from coordinator.ask(attempt)
+
+
+def commit_offsets(
+    coordinator: Coordinator,
+    transactional_id: str,
+    identity: Identity,
+    version: int,
+    member: GroupMetadata,
+    offsets: Mapping[TopicPartition, OffsetAndMetadata],
+) -> Dialogue[None]:
+    """Send *offsets* of the group of *member* to *coordinator*, the coordinator of the group. They are
+    committed together with the transaction. *version* is that of the protocol."""
+    try:
+        yield from coordinator.ask(
+            partial(_commit_offsets, transactional_id, identity, version, member, offsets)
+        )
+    except UnsupportedVersionError:
+        if version > 1 or member == GroupMetadata(member.group_id):
+            raise
+        # Brokers before Kafka 2.5 cannot check the member.
+        alone = GroupMetadata(member.group_id)
+        yield from coordinator.ask(
+            partial(_commit_offsets, transactional_id, identity, version, alone, offsets)
+        )
+
+
+def _commit_offsets(
+    transactional_id: str,
+    identity: Identity,
+    version: int,
+    member: GroupMetadata,
+    offsets: Mapping[TopicPartition, OffsetAndMetadata],
+    node: int,
+) -> Dialogue[None]:
+    topics: dict[
+        str, list[TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic.TxnOffsetCommitRequestPartition]
+    ] = {}
+    for (topic, partition), position in offsets.items():
+        topics.setdefault(topic, []).append(
+            TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition(
+                partition_index=partition,
+                committed_offset=position.offset,
+                committed_leader_epoch=position.leader_epoch,
+                committed_metadata=position.metadata,
+            )
+        )
+    request = TxnOffsetCommitRequest(
+        transactional_id=transactional_id,
+        group_id=member.group_id,
+        producer_id=identity.producer_id,
+        producer_epoch=identity.epoch,
+        generation_id=member.generation_id,
+        member_id=member.member_id,
+        group_instance_id=member.group_instance_id,
+        topics=[
+            TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic(name=name, partitions=partitions)
+            for name, partitions in topics.items()
+        ],
+    )
+    alone = member == GroupMetadata(member.group_id)
+    response: TxnOffsetCommitResponse = yield Ask(
+        node,
+        request,
+        max_version=_LAST_OF_VERSION_1 if version == 1 else None,
+        min_version=_LAST_OF_VERSION_1 + 1 if version > 1 else 0 if alone else _FIRST_WITH_MEMBER,
+    )
+    codes = {
+        TopicPartition(topic.name, one.partition_index): one.error_code
+        for topic in response.topics
+        for one in topic.partitions
+    }
+    for at in offsets:
+        if at not in codes:
+            raise ProtocolError(
+                f"cannot tell whether the offset of {at} for group {member.group_id!r} is in the "
+                "transaction: the response does not contain this partition"
+            )
+        _check(
+            codes[at],
+            f"cannot commit the offset of {at} for group {member.group_id!r} in the transaction of "
+            f"{transactional_id!r}",
+        )
+
+
+def end(
+    coordinator: Coordinator, transactional_id: str, identity: Identity, version: int, *, committed: bool
+) -> Dialogue[Identity]:
+    """Commit or abort the transaction. Return the identity of the producer's next transaction: in version 2
+    of the protocol, the coordinator has raised the epoch."""
+    request = EndTxnRequest(
+        transactional_id=transactional_id,
+        producer_id=identity.producer_id,
+        producer_epoch=identity.epoch,
+        committed=committed,
+    )
+
+    def attempt(node: int) -> Dialogue[Identity]:
+        response: EndTxnResponse = yield Ask(
+            node,
+            request,
+            max_version=_LAST_OF_VERSION_1 if version == 1 else None,
+            min_version=0 if version == 1 else _LAST_OF_VERSION_1 + 1,
+        )
+        what = "commit" if committed else "abort"
+        _check(response.error_code, f"cannot {what} the transaction of {transactional_id!r}")
+        if response.producer_id < 0:
+            return identity
+        return Identity(response.producer_id, response.producer_epoch)
+
+    return (yield from coordinator.ask(attempt))
+
+
+def _check(code: int, context: str) -> None:
+    if code:
+        raise broker_error(code, context)

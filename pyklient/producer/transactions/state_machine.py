@@ -1,0 +1,116 @@
+"""The state of a transactional producer, and the lock that a thread holds while it changes the state."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn
+
+from pyklient.errors import (
+    KafkaError,
+    KafkaTimeoutError,
+    TransactionError,
+    TransactionStateError,
+    for_another,
+)
+from pyklient.producer.accumulate.accumulator import RecordAccumulator
+from pyklient.producer.locks import new_transaction_lock
+from pyklient.producer.threads.sender_thread import SenderThread
+from pyklient.producer.transactions.states import ENDED, TRANSITIONS, Event, State
+from pyklient.producer.transactions.transaction import Transaction
+
+__all__ = ["StateMachine"]
+
+_ADVICE = {
+    State.NEW: "no transaction is open; call begin_transaction first",
+    State.READY: "no transaction is open; call begin_transaction first",
+    State.OPEN: "a transaction is open; commit or abort it first",
+    State.COMMITTING: "the transaction is being committed",
+    State.ABORTING: "the transaction is being aborted",
+    State.FAILED: "the transaction has failed; call abort_transaction first",
+    State.UNCONFIRMED: "the last commit is not confirmed; call commit_transaction again first",
+}
+
+
+class StateMachine:
+    """The state of the producer that has *transaction*. The producer accepts records only in the state OPEN.
+
+    *max_block* is the longest time in seconds for which a call waits by default.
+    """
+
+    def __init__(
+        self,
+        transaction: Transaction,
+        accumulator: RecordAccumulator,
+        thread: SenderThread,
+        max_block: float,
+    ) -> None:
+        self.state = State.NEW
+        self._transaction = transaction
+        self._accumulator = accumulator
+        self._thread = thread
+        self._max_block = max_block
+        self._lock = new_transaction_lock()
+        self._error: TransactionError | None = None
+        """The error of a producer that was fenced, or that cannot continue."""
+        accumulator.hold(self._outside("send"))
+
+    @contextmanager
+    def call(self, name: str, timeout: float | None) -> Iterator[float]:
+        """Hold the transaction lock for one call of the method *name*. Yield the deadline of the call.
+
+        *timeout* is in seconds; None means *max_block*.
+        """
+        self._accumulator.raise_if_closed()
+        if self._thread.is_current():
+            raise TransactionStateError(
+                f"{name} cannot be called in an on_delivery callback, because it would wait for the thread "
+                "that runs the callback; call it in another thread"
+            )
+        seconds = self._max_block if timeout is None else timeout
+        deadline = time.monotonic() + seconds
+        if not self._lock.acquire(timeout=seconds):
+            raise KafkaTimeoutError(
+                f"{name} has waited for {seconds:.3g} s for another thread that begins or ends a transaction"
+            )
+        try:
+            if self.state is State.OPEN and self._transaction.failure is not None:
+                self.move(Event.FAILURE)
+            yield deadline
+        finally:
+            self._lock.release()
+
+    def require(self, name: str, *states: State) -> None:
+        """Raise an error if the method *name* was called in another state than *states*."""
+        if self._error is not None:
+            raise for_another(self._error)
+        if self.state not in states:
+            raise self._outside(name)
+
+    def move(self, event: Event) -> None:
+        """Move to the state that follows *event*."""
+        self.state = TRANSITIONS[self.state, event]
+        if self.state is State.OPEN:
+            self._accumulator.admit()
+        elif self._error is not None:
+            self._accumulator.hold(self._error)
+        elif self.state is not State.FAILED:  # Transaction.fail has an error that says more
+            self._accumulator.hold(self._outside("send"))
+
+    def fail(self, event: Event, cause: KafkaError, error: TransactionError) -> NoReturn:
+        """Move to the state that follows *event*, and raise *error*, whose cause is *cause*."""
+        if TRANSITIONS[self.state, event] in ENDED:
+            self._error = error
+            self._transaction.fail(cause)
+            self._thread.wake(time.monotonic())
+            self._accumulator.tracker.report()  # the error says more than the failures of the records
+        elif event is Event.FAILURE:
+            self._transaction.fail(cause)
+        self.move(event)
+        raise error from cause
+
+    def _outside(self, name: str) -> TransactionStateError:
+        """Return the error for a call of the method *name* that is not allowed in the present state."""
+        return TransactionStateError(
+            f"{name} is not possible now (transactional_id={self._transaction.transactional_id!r}): "
+            f"{_ADVICE.get(self.state, self.state)}"
+        )
