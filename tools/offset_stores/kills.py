@@ -23,6 +23,8 @@ from tools.repository import ROOT
 __all__ = ["create_results", "kill_programs", "send", "start", "stored"]
 
 _PARTITIONS, _PROGRAMS = 4, 3
+_MORE = ("another stopped", "a member joined and left", "another stopped", "")
+"""What happens beside the kill at each moment, again and again."""
 _PAST_THE_SESSION = 1.5
 _STALLED = 120.0
 """The number of seconds without a new message after which the programs count as stalled."""
@@ -70,7 +72,7 @@ def kill_programs(
             programs[killed].kill()
             programs[killed].wait()
             programs[killed] = _start_until_the_end(jobs[killed], stack)
-            [more] = rng.choices(["another stopped", "a member joined and left", ""], [2, 1, 1])
+            more = _MORE[(moment - 1) % len(_MORE)]
             if more == "another stopped":
                 woken.append(_stop_past_the_session(programs[other], log))
             elif more:
