@@ -206,3 +206,29 @@ def test_brokers_before_kafka_3_are_told_to_be_too_old(pyklient: Pyklient, zooke
     done = pyklient("transactions", "list", "-b", zookeeper_kafka.bootstrap_servers)
     assert done.code == 1
     assert "supports no version of ListTransactions, which needs Kafka 3.0 or later" in done.err
+
+
+def test_lag_counts_up_to_the_last_stable_offset_if_members_read_committed_records(
+    pyklient: Pyklient, newest_kafka: KraftCluster, new_name: NewName
+) -> None:
+    bootstrap = newest_kafka.bootstrap_servers
+    topic, group = create_topic(bootstrap, new_name()), new_name()
+    where = TopicPartition(topic, 0)
+    producer = transactional(bootstrap, group)
+    begin(producer, topic, "one")
+    producer.commit_transaction(60)
+    begin(producer, topic, "two", "three")
+    committed = ("--isolation-level", "read_committed")
+    with Admin(bootstrap) as client:
+        client.reset_offsets(group, {where: 1}, execute=True)
+        assert client.end_offsets([where], isolation_level="read_committed") == {where: 2}
+        assert client.end_offsets([where]) == {where: 4}
+        wrong: Any = "committed"
+        with pytest.raises(ConfigurationError, match="'committed' is not one of"):
+            client.end_offsets([where], isolation_level=wrong)
+    for options, lag in (((), 3), (committed, 1)):
+        described = shown(pyklient("groups", "describe", group, "--json", *options, "-b", bootstrap))
+        assert (described["lag"], described["partitions"][0]["lag"]) == (lag, lag)
+        top = shown(pyklient("top", topic, "-g", group, "--json", "-n", "1", *options, "-b", bootstrap))
+        assert [each["lag"] for each in top["groups"]] == [lag]
+    producer.abort_transaction(60)
