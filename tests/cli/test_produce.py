@@ -105,3 +105,31 @@ def test_a_line_without_an_end_is_not_taken_into_memory(pyklient: Pyklient, new_
     limit = ["-X", "max_request_size=1000"]
     done = pyklient("produce", new_name(), *limit, stdin=b"a\n" + b"x" * 8_001)
     assert (done.code, done.err) == (1, "pyklient: line 2 is longer than 8,000 bytes; 1 line is stored\n")
+
+
+def committed(pyklient: Pyklient, topic: str) -> bytes:
+    done = pyklient("consume", topic, "--to-end", "-X", "isolation_level=read_committed")
+    assert done.code == 0, done.err
+    return done.out
+
+
+def test_lines_are_committed_in_transactions(pyklient: Pyklient, new_name: NewName) -> None:
+    topic = new_name()
+    given = ("produce", topic, "--transactional-id", topic, "--transaction-size", "2")
+    done = pyklient(*given, stdin=b"a\nb\nc\nd\ne\n")
+    assert (done.code, done.err) == (0, f"5 messages to {topic}\n")
+    assert committed(pyklient, topic) == b"a\nb\nc\nd\ne\n"
+    done = pyklient(*given, "--json", stdin=b'{"value":"f"}\n{"value":"g"}\n{"value":"h"}\nwrong\n')
+    assert done.code == 1
+    assert done.err.startswith("pyklient: line 4 is not JSON")
+    assert done.err.endswith("; 2 lines committed\n")
+    assert committed(pyklient, topic) == b"a\nb\nc\nd\ne\nf\ng\n"
+
+
+def test_a_line_that_cannot_be_stored_aborts_its_transaction_alone(pyklient: Pyklient, small: str) -> None:
+    given = ("produce", small, "--transactional-id", small, "--transaction-size", "2")
+    done = pyklient(*given, stdin=b"a\nb\nc\n" + b"d" * 2_000 + b"\ne\n")
+    assert done.code == 1
+    assert done.err.startswith("pyklient: the transaction of the lines 3 to 4 was not committed: ")
+    assert done.err.endswith("; 2 lines committed\n")
+    assert committed(pyklient, small) == b"a\nb\n"

@@ -11,7 +11,8 @@ from tests.oracles.process import Oracle
 from tests.run.seed import dice
 from tests.servers.fixtures import NewName, NewTopic
 from tests.servers.pool import ServerPool
-from tests.servers.topics import await_transaction_ends, create_topic
+from tests.servers.topics import await_transaction_ends
+from tests.servers.zookeeper_kafka import ZooKeeperKafka
 
 _SMALL, _LARGE = 300, 1 << 20
 _OLDER = ("0.11.0.3", "2.8.2", "3.9.1")
@@ -67,5 +68,5 @@ def test_random_transactions_are_read_as_other_clients_read_them(bootstrap: str,
 def test_random_transactions_of_older_brokers_are_read_as_other_clients_read_them(
     servers: ServerPool, new_name: NewName, kafka: str
 ) -> None:
-    bootstrap = servers.get(f"kafka-{kafka}").bootstrap_servers
-    check_log(bootstrap, create_topic(bootstrap, new_name()), kafka, steps=200, starts=3)
+    server = servers.get_as(ZooKeeperKafka, f"kafka-{kafka}")
+    check_log(server.bootstrap_servers, server.create_topic(new_name()), kafka, steps=200, starts=3)
