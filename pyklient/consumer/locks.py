@@ -3,7 +3,14 @@ stream is in its FetchQueue."""
 
 from threading import Lock, RLock
 
-__all__ = ["new_closing_lock", "new_counting_lock", "new_making_lock", "new_saving_lock", "new_turn_lock"]
+__all__ = [
+    "new_closing_lock",
+    "new_counting_lock",
+    "new_making_lock",
+    "new_reporting_lock",
+    "new_saving_lock",
+    "new_turn_lock",
+]
 
 
 def new_turn_lock() -> Lock:
@@ -25,6 +32,13 @@ def new_making_lock() -> Lock:
     ``commit_offsets_async``."""
     making_lock: Lock = Lock()
     return making_lock
+
+
+def new_reporting_lock() -> Lock:
+    """Return a new reporting lock. A fetcher holds this lock while it decides that a wait for an open
+    transaction is reported, or starts the thread that reports it."""
+    reporting_lock: Lock = Lock()
+    return reporting_lock
 
 
 def new_saving_lock() -> RLock:

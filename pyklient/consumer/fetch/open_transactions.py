@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.fetch.fetch_position import Cursor
+from pyklient.consumer.locks import new_reporting_lock
 from pyklient.errors import ClosedError, ForkError, KafkaError
 from pyklient.log_events import log_fields
 from pyklient.net.dialogue import Dialogue
@@ -72,8 +73,7 @@ class OpenTransactions:
         self._waits: dict[TopicPartition, _Wait] = {}
         self._reports: SimpleQueue[_Report | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._lock = threading.Lock()
-        """Held while the thread is started, and while it is decided that a wait is reported."""
+        self._reporting = new_reporting_lock()
         self._closing = False
 
     def note(
@@ -104,7 +104,7 @@ class OpenTransactions:
             return
         for wait in list(self._waits.values()):
             if not wait.reported and now - wait.since >= self._bound:
-                with self._lock:
+                with self._reporting:
                     begun, wait.reported = not wait.reported, True
                 if begun:
                     self._report(_Report(wait, now - wait.since))
@@ -125,7 +125,7 @@ class OpenTransactions:
             self._report(_Report(wait, now - wait.since, how))
 
     def _report(self, report: _Report) -> None:
-        with self._lock:
+        with self._reporting:
             if self._thread is None and not self._closing:
                 self._thread = threading.Thread(
                     target=self._run, name="pyklient-open-transactions", daemon=True
