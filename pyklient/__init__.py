@@ -106,7 +106,7 @@ if TYPE_CHECKING:
         UnsupportedVersionError,
     )
     from pyklient.group_metadata import GroupMetadata
-    from pyklient.group_transaction import group_transaction
+    from pyklient.group_transactions import group_transaction
     from pyklient.kernel import Delivery, KeyedMessage, Message
     from pyklient.mirror.mirror import Mirror
     from pyklient.offset_stores.offset_store import OffsetStore
@@ -243,7 +243,7 @@ _HOMES: Final = {
     "pyklient.consumer.group.rebalance_listener": "ClassicRebalanceListener ConsumerRebalanceListener",
     "pyklient.consumer.topic_filters.topic_filter": "Blacklist Whitelist",
     "pyklient.group_metadata": "GroupMetadata",
-    "pyklient.group_transaction": "group_transaction",
+    "pyklient.group_transactions": "group_transaction",
     "pyklient.consumer.kafka_stream": "KafkaStream",
     "pyklient.consumer.bounded_read": "BoundedRead read",
     "pyklient.consumer.simple.broker_consumer": "BrokerConsumer",

@@ -25,6 +25,7 @@ log = logging.getLogger("pyklient.producer")
 _COMMITS: Final = 3
 """How often a commit is tried while its outcome is unknown. Each attempt takes at most ``max_block_ms``."""
 _ABORT_TIMEOUT: Final = 10.0
+_ABORTED: Final = "a transaction was aborted, and its messages are handed out again: %s"
 _REFUSALS: Final = (
     ErrorCode.ILLEGAL_GENERATION,
     ErrorCode.UNKNOWN_MEMBER_ID,
@@ -89,11 +90,7 @@ def group_transaction(
             stream.redeliver()
             if not (handled and _says_lost(error)):
                 raise
-            log.info(
-                "a transaction was aborted, and its messages are handed out again: %s",
-                error,
-                extra=log_fields("group_transaction_aborted", error=str(error)),
-            )
+            log.info(_ABORTED, error, extra=log_fields("group_transaction_aborted", error=str(error)))
     finally:
         batches.close()
 
