@@ -58,8 +58,9 @@ class Release:
 
     # The console tools, of the same release. Those of 3.9 are in a jar of their own.
 
-    def console_read(self, topic: str, count: int) -> list[tuple[str, str]]:
-        """Return (key, value) of the first *count* records, as the console consumer prints them."""
+    def console_read(self, topic: str, count: int, isolation: str = "") -> list[tuple[str, str]]:
+        """Return (key, value) of the first *count* records, as the console consumer prints them, with the
+        isolation level *isolation* (if empty: the consumer's own)."""
         new = self.version >= (3,)
         main = "org.apache.kafka.tools.consumer.ConsoleConsumer" if new else "kafka.tools.ConsoleConsumer"
         if isinstance(self.server, ZooKeeperKafka) and self.version < (0, 9):
@@ -77,6 +78,7 @@ class Release:
             main,
             *where,
             *("--topic", topic, "--from-beginning", "--max-messages", str(count)),
+            *(["--isolation-level", isolation] if isolation else []),
             *(word for each in properties for word in (prints, each)),
             heap="128m",
         )

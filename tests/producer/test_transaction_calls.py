@@ -21,7 +21,8 @@ from pyklient.errors import (
     TransactionError,
     TransactionStateError,
 )
-from pyklient.kernel import Delivery
+from pyklient.kernel import Delivery, encode_batch
+from pyklient.producer.mirror_producer import MirrorProducer
 from pyklient.producer.producer import Producer
 from pyklient.protocol.messages import (
     REQUESTS,
@@ -33,6 +34,7 @@ from pyklient.protocol.messages import (
     InitProducerIdResponse,
     ProduceRequest,
 )
+from pyklient.protocol.records import NewRecord, iter_batches
 from tests.net.scripted import HANG_UP, SILENCE
 from tests.producer.script import TOPIC, LoseAnswer, Refuse, identities, wait_until
 from tests.producer.transaction_script import TRANSACTIONAL_ID, TransactionBroker
@@ -375,3 +377,16 @@ def test_a_record_in_flight_keeps_an_abort_waiting_and_is_not_sent_again(broker:
         assert len(broker.seen) == 1
         send_and_commit(producer)
         assert identities(broker.seen)[-1] == (7, 1, 0)
+
+
+def test_a_batch_of_a_mirror_is_a_part_of_the_transaction(broker: TransactionBroker) -> None:
+    records = [NewRecord(1_000, None, b"%d" % number) for number in range(3)]
+    (batch,) = iter_batches(encode_batch(records))
+    with MirrorProducer(broker.address, transactional_id=TRANSACTIONAL_ID) as producer:
+        with pytest.raises(TransactionStateError):
+            producer.send_batch(TOPIC, 0, batch)
+        with producer.transaction():
+            assert producer.send_batch(TOPIC, 0, batch) is not None
+    (sent,) = broker.seen
+    assert (sent.values, sent.batch.is_transactional) == ([b"0", b"1", b"2"], True)
+    assert broker.ends() == [True]
