@@ -26,8 +26,9 @@ class BatchCompressor:
 
         Compression runs without the GIL. The memory that compression saves is released.
         """
-        if not batch.sealed:
-            self._accumulator.sealer.seal(batch)
+        # Also if it is sealed: Ctrl-C may have interrupted the thread that sealed it, so that records could
+        # still be appended to it.
+        self._accumulator.sealer.seal(batch)
         if not batch.count:  # Ctrl-C interrupted the thread that began the batch
             self._accumulator.finished(batch, batch.report(0, 0, -1, -1, None) or [])
             return None
