@@ -38,6 +38,8 @@ _log = logging.getLogger("pyklient.cli")
 _FAILED: Final = 1
 _CALLED_WRONGLY: Final = 2
 _INTERRUPTED: Final = 128 + signal.SIGINT
+_OF_EACH_COMMAND: Final = ("-b", "--bootstrap-servers", "-X", "--config", "--zookeeper", "--timeout")
+"""Options that users may put before the command, although each command has them itself."""
 
 
 class _Sentence(logging.Formatter):
@@ -130,6 +132,12 @@ def _what_is_wrong(error: click.UsageError) -> str:
         # Other programs have this option after the command.
         command = _path(error).removeprefix("pyklient ")
         return f"No such option: {error.option_name}; put it before the command: pyklient -v {command} …"
+    in_group = error.ctx is not None and isinstance(error.ctx.command, click.Group)
+    if isinstance(error, click.NoSuchOption) and in_group and error.option_name in _OF_EACH_COMMAND:
+        return (
+            f"No such option: {error.option_name}; put it after the command, as in pyklient topics list -b "
+            "HOST:PORT"
+        )
     return error.format_message().rstrip(".")
 
 

@@ -4,7 +4,7 @@ import math
 import os
 import re
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import click
@@ -69,12 +69,12 @@ def seconds(given: float) -> float:
 
 
 def moment(given: str) -> datetime:
-    """Return the time that *given* names, in the time zone of this machine if *given* has none. Raises
+    """Return the time that *given* names. A time without a zone is in UTC, as in Kafka's own tools. Raises
     ValueError if *given* is not a time in the format of ISO 8601."""
     try:
         found = datetime.fromisoformat(given)
-        return found.astimezone() if found.tzinfo is None else found
-    except (ValueError, OverflowError):
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found
+    except ValueError:
         raise ValueError(f"{given!r} is not a time such as 2025-03-01T00:00:00+00:00") from None
 
 

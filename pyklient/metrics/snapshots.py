@@ -48,6 +48,18 @@ class Throughput:
             bytes_per_second=sum(each.bytes_per_second for each in every),
         )
 
+    def without(self, part: "Throughput") -> "Throughput":
+        """Return this sum without *part*, one of its parts. No result is negative, also if *part* was counted
+        a moment later than the sum."""
+        return Throughput(
+            batches=max(0, self.batches - part.batches),
+            records=max(0, self.records - part.records),
+            bytes=max(0, self.bytes - part.bytes),
+            batches_per_second=max(0.0, self.batches_per_second - part.batches_per_second),
+            records_per_second=max(0.0, self.records_per_second - part.records_per_second),
+            bytes_per_second=max(0.0, self.bytes_per_second - part.bytes_per_second),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Durations:

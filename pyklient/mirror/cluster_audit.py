@@ -110,7 +110,11 @@ def audit(
     here, there = (_partitions(options) for options in sides.values())
     names = [name for name in here if wanted.allows(name)]
     if not names:
-        raise ConfigurationError(f"no topic of the source cluster matches {wanted!r}; correct the pattern")
+        raise ConfigurationError(
+            f"no topic of the source cluster matches the pattern {wanted.pattern!r}; correct the pattern"
+            if isinstance(wanted, Whitelist)
+            else f"no topic of the source cluster matches {wanted!r}; correct the pattern"
+        )
     rows: list[AuditRow] = []
     for name in names:
         report = _Reporter(on_progress, name)

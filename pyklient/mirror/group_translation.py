@@ -41,8 +41,14 @@ class TranslatedOffset:
 
     @property
     def ahead(self) -> bool:
-        """True if the group is ahead in the target cluster, so that its offset is not changed."""
-        return self.committed is not None and self.committed >= self.translated
+        """True if the group has committed a larger offset in the target cluster, which is not changed."""
+        return self.committed is not None and self.committed > self.translated
+
+    @property
+    def moves(self) -> bool:
+        """True if the translated offset is to be committed in the target cluster: the group has no offset
+        there, or a smaller one."""
+        return self.committed is None or self.committed < self.translated
 
 
 def translate_offsets(
@@ -243,17 +249,19 @@ def _reason(
         more = f" (and {len(reasons) - _MOST_SHOWN} more)" if len(reasons) > _MOST_SHOWN else ""
         return (
             f"{'; '.join(reasons[:_MOST_SHOWN])}{more}. Let the mirror copy the topics again, or set the "
-            "offsets in the target cluster with reset_offsets"
+            "offsets in the target cluster with Admin.reset_offsets or pyklient offsets reset"
         )
     if not syncs:
         return (
             f"no mirror with the group {mirror_group} has stored offset syncs in topic {SYNC_TOPIC} of the "
-            "target cluster. Name the group of the mirror, and let it run with groups=…"
+            "target cluster. Name the group of the mirror, and let the mirror run with the argument groups "
+            "(pyklient mirror: --groups)"
         )
     if not committed:
         return (
             "the group has committed no offsets in the source cluster. Check its name; if it commits to "
-            "ZooKeeper, the source needs the option zookeeper"
+            "ZooKeeper, give the source the option zookeeper (on the command line: --from @FILE, and "
+            "zookeeper=HOST:PORT/CHROOT in this file)"
         )
     return (
         f"the mirror with the group {mirror_group} has copied none of the partitions for which the group has "
@@ -262,11 +270,9 @@ def _reason(
 
 
 def _commit(target: Admin, group_id: str, found: Mapping[TopicPartition, TranslatedOffset]) -> int:
-    """Commit the translated offsets in *found*, except for partitions in which the group is ahead. Return the
-    number of committed offsets."""
-    positions = {
-        each: OffsetAndMetadata(offset.translated) for each, offset in found.items() if not offset.ahead
-    }
+    """Commit those translated offsets in *found* that are larger than the committed ones. Return their
+    number."""
+    positions = {each: OffsetAndMetadata(offset.translated) for each, offset in found.items() if offset.moves}
     if positions:
         target.reset_offsets(
             group_id, positions, topics=list(positions), storage="kafka", execute=True, timeout=_CALL_TIMEOUT

@@ -1,10 +1,15 @@
 """The snapshots that ``Mirror.metrics`` returns."""
 
 from dataclasses import dataclass
+from typing import Final
 
-from pyklient.metrics.snapshots import ConsumerMetrics, ProducerMetrics
+from pyklient.metrics.snapshots import ConsumerMetrics, ProducerMetrics, Throughput
+from pyklient.mirror.sync_topic import SYNC_TOPIC
+from pyklient.topic_partition import TopicPartition
 
 __all__ = ["MirrorMetrics"]
+
+_SYNCS: Final = TopicPartition(SYNC_TOPIC, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,12 +19,18 @@ class MirrorMetrics:
     sources: tuple[ConsumerMetrics, ...]
     """The metrics of the consumers, in the order of the source clusters."""
     target: ProducerMetrics
-    """The metrics of the producer. Its ``delivered`` has the numbers and rates of the copied records."""
+    """The metrics of the producer, which also sends the offset syncs of a mirror with ``groups``."""
     dropped_records: int
     """The number of records that could not be sent, and were dropped (``abort_on_send_failure=False``)."""
     has_assignment: bool = True
     """True if the mirror has its partitions of each source cluster, which may be none. False before it has
     joined its group, and during a rebalance."""
+
+    @property
+    def copied(self) -> Throughput:
+        """The numbers and rates of the copied records that the target cluster has confirmed."""
+        every, syncs = self.target.delivered, self.target.partitions.get(_SYNCS)
+        return every if syncs is None else every.without(syncs.delivered)
 
     @property
     def lag(self) -> int | None:

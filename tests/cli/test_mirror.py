@@ -10,7 +10,7 @@ from pathlib import Path
 from pyklient import Admin, Producer, TopicPartition
 from pyklient.broker import Broker
 from tests.cli.conftest import Pyklient
-from tests.mirror.running import by_partition
+from tests.mirror.running import by_partition, running, until
 from tests.servers.fixtures import NewName
 
 
@@ -57,6 +57,62 @@ def test_a_mirror_needs_one_filter_of_topics(pyklient: Pyklient) -> None:
         done = pyklient("mirror", "--from", "localhost:1", "--to", "localhost:1", "-g", "m", option, "")
         assert done.code == 2
         assert "the pattern of the topics is empty" in done.err
+
+
+def test_wrong_calls_for_groups_name_the_options_of_the_command_line(
+    pyklient: Pyklient, broker: Broker, new_name: NewName
+) -> None:
+    one, options = ("--from", "localhost:1"), ("--to", "localhost:1", "-g", "m", "--whitelist", "t")
+    done = pyklient("mirror", *one, *options, "--groups", "billing")
+    assert done.code == 2
+    assert "--groups works only together with --keep-partitions; add --keep-partitions" in done.err
+    done = pyklient("mirror", *one, *one, *options, "--groups", "billing", "--keep-partitions")
+    assert done.code == 2
+    assert "--groups works with only one --from" in done.err
+    clusters = "--from", broker.bootstrap_servers, "--to", broker.bootstrap_servers
+    done = pyklient("offsets", "translate", new_name(), *clusters, "--mirror-group", new_name())
+    assert done.code == 2
+    assert "(pyklient mirror: --groups)" in done.err
+    done = pyklient("audit", *clusters, "nonsense")
+    assert done.code == 2
+    assert "no topic of the source cluster matches the pattern 'nonsense'; correct the pattern" in done.err
+
+
+def test_a_translation_says_what_it_has_changed(
+    pyklient: Pyklient, broker: Broker, new_name: NewName
+) -> None:
+    topic, group, mirror_group = new_name(), new_name(), new_name()
+    with Producer(broker.bootstrap_servers) as producer:
+        producer.send_many(topic, [b"%d" % number for number in range(20)])
+    where, source = TopicPartition(topic, 0), broker.bootstrap_servers
+    with Admin(source) as admin:
+        admin.reset_offsets(group, {where: 12}, topics=[where], execute=True)
+    with Broker() as target:
+        options = {"group_id": mirror_group, "keep_partitions": True, "groups": "no-such-group"}
+        with running(source, target.bootstrap_servers, topic, **options) as run:
+            until(lambda: (found := run.mirror.metrics()) and found.copied.records == 20, "all records")
+        clusters = "--from", source, "--to", target.bootstrap_servers, "--mirror-group", mirror_group
+        translated = [
+            pyklient("offsets", "translate", group, *clusters, *execute)
+            for execute in ([], ["--execute"], ["--execute"])
+        ]
+        with Admin(source) as admin:
+            admin.reset_offsets(group, {where: 5}, topics=[where], execute=True)
+        translated.append(pyklient("offsets", "translate", group, *clusters, "--execute"))
+    assert [done.code for done in translated] == [0, 0, 0, 0]
+    assert [" ".join(done.text.split()[8:]) for done in translated] == [
+        "12 - 12",
+        "12 - 12",
+        "12 12 12 already committed",
+        "5 12 5 the group is ahead, so its offset stays",
+    ]
+    same = f"pyklient: changed 0 offsets of group {group}; 1 offset stayed the same\n"
+    assert [done.err for done in translated] == [
+        "pyklient: nothing was changed; --execute commits the translated offsets\n",
+        f"pyklient: changed 1 offset of group {group}\n",
+        same,
+        same,
+    ]
 
 
 def test_an_audit_shows_a_difference_and_fails(pyklient: Pyklient, broker: Broker, new_name: NewName) -> None:

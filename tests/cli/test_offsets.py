@@ -1,11 +1,12 @@
 """``pyklient offsets``: what each command prints, changes and rejects."""
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 
-from pyklient import Admin, ConsumerConnector, TopicPartition
+from pyklient import Admin, ConsumerConnector, Producer, TopicPartition
 from pyklient.broker import Broker
 from tests.cli.conftest import Pyklient
 from tests.servers.fixtures import NewName
@@ -39,13 +40,15 @@ def test_offsets_are_shown_reset_exported_and_imported(
         [topic, "0", "-", "3", "-"],
         [topic, "1", "-", "0", "3 is after the end of the log"],
     ]
-    assert pyklient("offsets", "export", group).out == b""
-    for execute in ([], ["--execute"]):
+    nothing = pyklient("offsets", "export", group)
+    assert (nothing.code, nothing.out) == (1, b"")
+    assert nothing.err == f"pyklient: group {group} has no committed offsets; check its name\n"
+    for code, execute in enumerate(([], ["--execute"])):
         nothing = pyklient("offsets", "reset", group, "--to-latest", *execute)
-        assert (nothing.code, nothing.out, nothing.err.count("\n")) == (0, b"", 1)
-        assert f"nothing was changed: group {group} has no committed offsets; name topics" in nothing.err
+        assert (nothing.code, nothing.out, nothing.err.count("\n")) == (code, b"", 1)
+        assert f"nothing was changed: group {group} has no committed offsets; check its name" in nothing.err
     done = pyklient("offsets", "reset", group, "--to-offset", "3", "--topic", f"{topic}:0", "--execute")
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, done.err) == (0, f"pyklient: changed 1 offset of group {group}\n")
     assert done.text.split() == ["topic", "partition", "kafka", "new", topic, "0", "-", "3"]
     shown = pyklient("offsets", "show", group, "--topic", topic)
     assert [line.split() for line in shown.text.splitlines()] == [
@@ -57,7 +60,11 @@ def test_offsets_are_shown_reset_exported_and_imported(
     assert exported.out == f"{topic},0,3\n".encode()
     file.write_bytes(exported.out)
     assert pyklient("offsets", "import", other, str(file)).err == _NOTHING
-    assert pyklient("offsets", "import", other, str(file), "--execute").code == 0
+    for changed in ("1 offset of group", "0 offsets of group"):
+        done = pyklient("offsets", "import", other, str(file), "--execute")
+        assert done.code == 0
+        assert done.err.startswith(f"pyklient: changed {changed} {other}")
+    assert done.err.endswith("; 1 offset stayed the same\n")
     assert pyklient("offsets", "export", other).out == exported.out
     as_json = pyklient("offsets", "export", other, "--json")
     assert json.loads(as_json.out) == [{"topic": topic, "partition": 0, "offset": 3}]
@@ -84,6 +91,25 @@ def test_a_group_with_members_is_shown_what_would_change_and_fails(
         assert admin.group_offsets(group)[TopicPartition(topic, 0)].offset == 1
 
 
+def test_a_time_without_a_zone_is_in_utc(
+    pyklient: Pyklient, broker: Broker, new_name: NewName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = new_name()
+    begin = 1_772_323_200_000  # 2026-03-01T00:00:00Z
+    with Producer(broker.bootstrap_servers) as producer:
+        for hours in range(4):
+            producer.send(topic, b"v", timestamp_ms=begin + hours * 3_600_000)
+    monkeypatch.setenv("TZ", "UTC-2")  # two hours east of Greenwich
+    time.tzset()
+    try:
+        for given in ("2026-03-01T02:00:00", "2026-03-01T02:00:00Z", "2026-03-01T04:00:00+02:00"):
+            plan = pyklient("offsets", "reset", new_name(), "--topic", topic, "--to-datetime", given)
+            assert plan.text.split()[-4:] == [topic, "0", "-", "2"]
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
 def test_wrong_calls_say_what_to_do(pyklient: Pyklient, tmp_path: Path) -> None:
     wrong = tmp_path / "wrong"
     wrong.write_text("clicks,0\n")
@@ -96,7 +122,6 @@ def test_wrong_calls_say_what_to_do(pyklient: Pyklient, tmp_path: Path) -> None:
         (["reset", "g", "--to-latest", "--shift-by", "1"], "not --to-latest and --shift-by"),
         (["reset", "g", "--by-duration", "2h"], "'2h' is not a duration such as P1D, PT2H or PT30M"),
         (["reset", "g", "--by-duration", "P999999D"], "'P999999D' goes back to before the year 1"),
-        (["reset", "g", "--to-datetime", "0001-01-01"], "'0001-01-01' is not a time such as"),
         (["reset", "g", "--to-datetime", "today"], "'today' is not a time such as 2025-03-01T00:00:00+00:00"),
         (["reset", "g", "--to-latest", "--topic", "t:x"], "'t:x' is neither TOPIC nor TOPIC:0,1"),
         (["import", "g", str(wrong)], f"cannot read {wrong}: line 1 is neither topic,partition,offset"),

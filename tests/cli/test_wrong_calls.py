@@ -95,9 +95,14 @@ def test_a_name_that_no_topic_can_have_is_refused_before_anything_is_sent(
         ),
         (["consume", "t", "-vv"], "No such option: -v; put it before the command: pyklient -v consume …"),
         (["groups", "--verbose", "list"], "put it before the command: pyklient -v groups …"),
+        (
+            ["-b", "localhost:9092", "topics", "list"],
+            "No such option: -b; put it after the command, as in pyklient topics list -b HOST:PORT",
+        ),
+        (["groups", "--timeout", "5", "list"], "No such option: --timeout; put it after the command"),
     ],
 )
-def test_an_option_of_all_commands_after_one_of_them_is_shown_its_place(
+def test_an_option_at_the_wrong_side_of_a_command_is_shown_its_place(
     pyklient: Pyklient, arguments: list[str], hint: str
 ) -> None:
     done = pyklient(*arguments)

@@ -93,6 +93,7 @@ def test_the_page_moves_a_group_to_another_cluster_and_back(tmp_path: Path) -> N
             until(lambda: sum(offsets(west).values()) == 250, "the offsets of the group in the copy")
             assert "equal" in commands.run("audit")
             seen += billed(east, 100)
+        assert "equal" in commands.run("audit")
         commands.run("offsets translate billing")
         assert sum(offsets(west).values()) == 350
         seen += billed(west, 250)

@@ -99,6 +99,10 @@ def test_a_group_moves_only_with_execute_and_never_back(
     assert stored(target, group) == {}
     translate_offsets(*clusters, group, mirror_group, execute=True)
     assert stored(target, group) == {where: 74}
+    (repeated,) = translate_offsets(*clusters, group, mirror_group, execute=True).values()
+    assert repeated == TranslatedOffset(source=64, translated=74, committed=74)
+    assert not repeated.ahead
+    assert not repeated.moves
     committed(source, group, {where: 55})
     (again,) = translate_offsets(*clusters, group, mirror_group, execute=True).values()
     assert again == TranslatedOffset(source=55, translated=70, committed=74)
@@ -143,10 +147,14 @@ def test_a_mirror_moves_groups_which_then_continue_in_the_target(
         commit_interval=0.1,
         groups=group,
         group_interval=0.1,
-    ):
+    ) as run:
         until(lambda: stored(target, group) == {first: 120, second: 137}, "the offsets of the group")
         committed(source, group, {first: 199, second: 200})
         until(lambda: stored(target, group) == {first: 199, second: 207}, "the next offsets of the group")
+        until(lambda: (found := run.mirror.metrics()) and found.target.delivered.records > 400, "syncs")
+        metrics = run.mirror.metrics()
+        assert metrics is not None
+        assert metrics.copied.records == 400
     assert stored(target, other) == {}
     with ConsumerConnector(
         target.bootstrap_servers, group_id=group, auto_offset_reset="none", consumer_timeout_ms=10_000

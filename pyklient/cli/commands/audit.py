@@ -32,10 +32,16 @@ Examples:
 )
 @to_option("Brokers of the target cluster, or a file of consumer options.")
 @click.option(
-    "--since", metavar="TIME", callback=checked(moment), help="Compare only records of this time or later."
+    "--since",
+    metavar="TIME",
+    callback=checked(moment),
+    help="Compare only records of this time or later. Without a zone, TIME is in UTC.",
 )
 @click.option(
-    "--until", metavar="TIME", callback=checked(moment), help="Compare only records before this time."
+    "--until",
+    metavar="TIME",
+    callback=checked(moment),
+    help="Compare only records before this time. Without a zone, TIME is in UTC.",
 )
 @click.option(
     "--by",

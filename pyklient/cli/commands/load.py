@@ -82,7 +82,10 @@ With spark-submit, call pyklient.spark.load in your own script, with its session
 @click.argument("topics", nargs=-1, metavar="TOPIC…", callback=checked(topic_name))
 @click.argument("path", callback=checked(text))
 @click.option(
-    "--start", metavar="TIME", callback=checked(moment), help="Start of topics that have not been loaded yet."
+    "--start",
+    metavar="TIME",
+    callback=checked(moment),
+    help="Start of topics that have not been loaded yet. Without a zone, TIME is in UTC.",
 )
 @click.option(
     "--rewind-to",
@@ -90,7 +93,8 @@ With spark-submit, call pyklient.spark.load in your own script, with its session
     metavar="TIME|TOPIC:0:OFFSET",
     multiple=True,
     callback=checked(_point),
-    help="Load again what has come since TIME, or from OFFSET on (repeatable), and replace those loads.",
+    help="Load again what has come since TIME (in UTC without a zone), or from OFFSET on (repeatable), and "
+    "replace those loads.",
 )
 @click.option(
     "--max-records", type=click.IntRange(1), help="Load about this many records; the next load continues."

@@ -62,7 +62,7 @@ Examples:
     metavar="REGEX",
     callback=checked(text),
     help="Translate the offsets of the groups whose whole name matches, and commit them in the target "
-    "cluster.",
+    "cluster. Needs --keep-partitions.",
 )
 @click.option(
     "--group-interval",
@@ -102,6 +102,7 @@ def mirror(
     only after the target cluster has confirmed the records, so the command continues where its last run has
     ended.
     """
+    _check_groups(groups, sources, keep_partitions=keep_partitions)
     Mirror(
         [options_of(each, ConsumerConfig) for each in sources],
         options_of(target, ProducerConfig),
@@ -118,7 +119,7 @@ def mirror(
 
 def _show(metrics: MirrorMetrics) -> None:
     """Print a line about the progress of the mirror."""
-    done, lag = metrics.target.delivered, metrics.lag
+    done, lag = metrics.copied, metrics.lag
     line = (
         f"{done.records:,} records copied, {done.records_per_second:,.0f} records/s, "
         f"{done.bytes_per_second / 1e6:,.1f} MB/s, lag {'unknown' if lag is None else f'{lag:,}'}"
@@ -126,6 +127,17 @@ def _show(metrics: MirrorMetrics) -> None:
     if metrics.dropped_records:
         line += f", {metrics.dropped_records:,} dropped"
     print(line, file=sys.stderr, flush=True)
+
+
+def _check_groups(groups: str | None, sources: tuple[str, ...], *, keep_partitions: bool) -> None:
+    if groups is None:
+        return
+    if not keep_partitions:
+        raise click.UsageError(
+            "--groups works only together with --keep-partitions; add --keep-partitions, or remove --groups"
+        )
+    if len(sources) > 1:
+        raise click.UsageError("--groups works with only one --from; run one mirror for each source cluster")
 
 
 def _filter(whitelist: str | None, blacklist: str | None) -> TopicFilter:

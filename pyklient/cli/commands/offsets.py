@@ -11,6 +11,7 @@ from pyklient import argument_checks
 from pyklient.admin import Admin, OffsetCopy, OffsetReset, StoredOffsets
 from pyklient.cli.cluster_options import ClusterOptions, cluster_options
 from pyklient.cli.live_screen import frame_options, watch
+from pyklient.cli.offset_changes import say_what_changed
 from pyklient.cli.offset_files import csv_lines, json_rows, parse_offsets
 from pyklient.cli.parameter_checks import ago, checked, moment, text
 from pyklient.cli.standard_streams import complain
@@ -109,7 +110,10 @@ Examples:
 @click.option("--to-latest", is_flag=True, help="To the end of each partition.")
 @click.option("--to-current", is_flag=True, help="To the committed offset; the end if there is none.")
 @click.option(
-    "--to-datetime", metavar="TIME", callback=checked(moment), help="To the first record since TIME."
+    "--to-datetime",
+    metavar="TIME",
+    callback=checked(moment),
+    help="To the first record since TIME, such as 2026-03-01T00:00:00Z. Without a zone, TIME is in UTC.",
 )
 @click.option(
     "--by-duration",
@@ -141,8 +145,9 @@ def reset(
 ) -> None:
     """Move the committed offsets of GROUP, which must have no members.
 
-    The command shows each offset before and after. Nothing is changed without --execute, and while GROUP has
-    members: the exit code is then 1. Give exactly one of the options that begin with --to, --by and --shift.
+    The command shows each offset before and after. Without --execute, nothing is changed. Give exactly one of
+    the options that begin with --to, --by and --shift. The exit code is 1 if GROUP has members, and with
+    --execute also if GROUP has no committed offsets and no --topic is given: nothing is changed then.
     """
     targets: dict[str, Any] = {
         "--to-earliest": "earliest" if to_earliest else None,
@@ -167,7 +172,7 @@ def reset(
             topics=_flat(topics),
             storage=storage,
         )
-    _show_reset(done, as_json=as_json)
+    _show_reset(done, execute=execute, as_json=as_json)
 
 
 @offsets.command(epilog="Example: pyklient offsets export billing > billing.csv")
@@ -186,7 +191,7 @@ def export(
     """Print the committed offsets of GROUP as lines topic,partition,offset, for import.
 
     Kafka's own tool reads these lines with --from-file. If the offsets in Kafka and in ZooKeeper differ, the
-    larger one is printed, unless --storage names one of the two.
+    larger one is printed, unless --storage names one of the two. If there are no offsets, the exit code is 1.
     """
     with _admin(cluster) as admin:
         found = admin.stored_offsets(group, _flat(topics))
@@ -201,7 +206,7 @@ def export(
     else:
         print(csv_lines(chosen), end="")
     if not chosen:
-        complain(f"group {group} has no committed offsets")
+        raise click.ClickException(f"group {group} has no committed offsets; check its name")
 
 
 @offsets.command("import", epilog="Example: pyklient offsets import billing billing.csv --execute")
@@ -227,7 +232,7 @@ def import_(
         raise click.UsageError(f"cannot read {file}: {error}") from None
     with _admin(cluster) as admin:
         done = _reset(admin, group, execute, to=wanted, storage=storage)
-    _show_reset(done, as_json=as_json)
+    _show_reset(done, execute=execute, as_json=as_json)
 
 
 @offsets.command(
@@ -322,7 +327,7 @@ def _facts(partition: TopicPartition, stored: StoredOffsets) -> dict[str, Any]:
     }
 
 
-def _show_reset(done: OffsetReset, *, as_json: bool) -> None:
+def _show_reset(done: OffsetReset, *, execute: bool, as_json: bool) -> None:
     rows = [
         {
             "topic": each.topic,
@@ -340,9 +345,13 @@ def _show_reset(done: OffsetReset, *, as_json: bool) -> None:
         columns = [name for name in rows[0] if name not in hidden]
         print_table(columns, [[row[name] for name in columns] for row in rows])
     if not rows:
-        complain(
-            f"nothing was changed: group {done.group_id} has no committed offsets; name topics with --topic"
+        nothing = (
+            f"nothing was changed: group {done.group_id} has no committed offsets; check its name, or name "
+            "topics with --topic"
         )
+        if execute:
+            raise click.ClickException(nothing)
+        complain(nothing)
         return
     if done.members:
         raise click.ClickException(
@@ -351,6 +360,12 @@ def _show_reset(done: OffsetReset, *, as_json: bool) -> None:
         )
     if not done.executed:
         _say_that_nothing_changed()
+        return
+    changed = sum(
+        any(change.before.of(name) != change.after.offset for name in done.storage)
+        for change in done.changes.values()
+    )
+    say_what_changed(done.group_id, changed, len(rows) - changed)
 
 
 def _show_copies(to: Storage, done: Mapping[TopicPartition, OffsetCopy], *, as_json: bool) -> None:

@@ -3,6 +3,7 @@
 import click
 
 from pyklient.cli.named_clusters import from_option, options_of, to_option
+from pyklient.cli.offset_changes import say_what_changed
 from pyklient.cli.parameter_checks import checked, text
 from pyklient.cli.standard_streams import complain
 from pyklient.cli.tables import print_json, print_table
@@ -56,9 +57,14 @@ def translate(group: str, source: str, target: str, mirror_group: str, execute: 
         print_json([dict(zip(names, row, strict=True)) for row in rows])
     else:
         print_table(names, rows)
-    if not execute:
+    if execute:
+        changed = sum(each.moves for each in found.values())
+        say_what_changed(group, changed, len(found) - changed)
+    else:
         complain("nothing was changed; --execute commits the translated offsets")
 
 
 def _note(offset: TranslatedOffset) -> str:
-    return "the group is ahead, so its offset stays" if offset.ahead else ""
+    if offset.ahead:
+        return "the group is ahead, so its offset stays"
+    return "" if offset.moves else "already committed"

@@ -221,8 +221,8 @@ _GROUP_OFFSETS: Final = (
     Mutant(
         "mirror: groups that are ahead in the target go back",
         "pyklient/mirror/group_translation.py",
-        "self.committed is not None and self.committed >= self.translated",
-        "False",
+        "self.committed is None or self.committed < self.translated",
+        "True",
         (f"{_GROUPS}::test_a_group_moves_only_with_execute_and_never_back",),
     ),
     Mutant(
