@@ -5,7 +5,7 @@ import os
 import time
 import warnings
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from types import TracebackType
 from typing import Any, Final, NoReturn, Self
@@ -23,6 +23,7 @@ from pyklient.classic.producer_data import ProducerData
 from pyklient.classic.producer_send_thread import ProducerSendThread
 from pyklient.classic.queue_item import QueueItem
 from pyklient.classic.sending import AsyncSending, Sending, SyncSending
+from pyklient.config.properties_files import Properties, properties_or_file
 from pyklient.errors import ConfigurationError, KafkaError, KafkaTimeoutError
 from pyklient.kernel import EventSender, KeyedMessage
 from pyklient.properties.producer_properties import producer_properties
@@ -89,19 +90,19 @@ class ClassicProducer(EventSender):
     @classmethod
     def from_properties(
         cls,
-        properties: Mapping[str, object],
+        properties: Properties,
         profile: ProfileName,
         *,
         callback_handler: CallbackHandler | None = None,
         event_handler: EventHandler | None = None,
     ) -> Self:
-        """Make a producer from *properties*. The *profile* is the Kafka version whose property names,
-        defaults and rules apply: "0.7", "0.8" or "0.10".
+        """Make a producer from *properties*, which may be the path of a file with lines ``name=value``. The
+        *profile* is the Kafka version whose property names, defaults and rules apply: "0.7", "0.8" or "0.10".
 
         A handler may be passed as an argument, or named by the property ``callback.handler`` or
         ``event.handler``. Raises ConfigurationError for wrong properties.
         """
-        made = producer_properties(properties, profile)
+        made = producer_properties(properties_or_file(properties), profile)
         return cls(
             ClassicProducerConfig(**made.options),
             callback_handler=_one_of("callback", CallbackHandler, callback_handler, made.callback_handler),

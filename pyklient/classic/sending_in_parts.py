@@ -6,6 +6,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from pyklient.classic.batch_limits import BatchLimits
 from pyklient.classic.encoded_messages import EncodedMessages
+from pyklient.classic.queue_item import ANY_PARTITION
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import KafkaError
 from pyklient.topic_partition import TopicPartition
@@ -61,7 +62,8 @@ def send_in_parts(
                 limits.halve(where.topic, part)
                 following[where] = begins[where]
             else:
-                log.warning("messages for %s were not stored: %s", where, problem)
+                shown = f"{where.topic} (any partition)" if where.partition == ANY_PARTITION else where
+                log.warning("messages for %s were not stored: %s", shown, problem)
                 unsent[where] = UnsentGroup(groups[where].part(begins[where]), problem)
         begins = following
     return unsent

@@ -21,6 +21,7 @@ from pyklient.config import AdminConfig, ClientConfig, ConsumerConfig, ProducerC
 from pyklient.config.dotted_names import typed, with_underscores
 from pyklient.config.option_checks import check_option
 from pyklient.config.option_declarations.common_options import unknown_option
+from pyklient.config.properties_files import name_and_value, read_properties
 from pyklient.errors import ConfigurationError, KafkaError
 
 __all__ = ["ClusterOptions", "cluster_options", "naming_our_timeout", "options_of_file"]
@@ -290,20 +291,16 @@ def options_of_file(path: Path) -> dict[str, str]:
 
 def _read(path: Path) -> dict[str, str]:
     try:
-        # Some editors begin a file with a byte order mark.
-        lines: Iterable[str] = path.read_text(encoding="utf-8-sig").splitlines()
-    except UnicodeDecodeError:
-        raise click.UsageError(f"the file {path} is not UTF-8") from None
-    stripped = (line.strip() for line in lines)
-    return dict(_pair(line, str(path)) for line in stripped if line and line[0] not in "#!")
+        return read_properties(path)
+    except ConfigurationError as error:
+        raise click.UsageError(str(error)) from error
 
 
 def _pair(text: str, where: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name.strip():
-        # The text is not shown, because a line of a file may contain a password.
-        raise click.UsageError(f"{where}: each option must be name=value, such as security_protocol=SSL")
-    return name.strip(), value.strip()
+    try:
+        return name_and_value(text, where)
+    except ConfigurationError as error:
+        raise click.UsageError(str(error)) from error
 
 
 def _reject_secrets(given: Mapping[str, str]) -> None:

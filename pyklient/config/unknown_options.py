@@ -10,10 +10,12 @@ _ALIKE: Final = 0.75
 suggestion would be an option that only has the same ending, such as ``_timeout_ms``."""
 
 _CLASSIC: Final = " (or choose a profile of from_properties, such as profile='0.8')"
+_CLASSIC_0_7: Final = " (or choose the profile of from_properties: profile='0.7')"
 _ELSEWHERE: Final = {
     "auto_commit_enable": "enable_auto_commit",
     "auto_commit_interval": "auto_commit_interval_ms",
     "batch_num_messages": "batch_size (in bytes)",
+    "broker_list": f"bootstrap_servers, without the ids of the brokers{_CLASSIC_0_7}",
     "buffer_size": "buffer_memory",
     "compression": "compression_type",
     "compression_codec": "compression_type",
@@ -54,6 +56,7 @@ _ELSEWHERE: Final = {
     "ssl_password": "ssl_key_password",
     "topic_metadata_refresh_interval_ms": "metadata_max_age_ms",
     "value_serializer": "value_encoder, of Producer",
+    "zk_connect": f"zookeeper{_CLASSIC_0_7}",
     "zookeeper_connect": f"zookeeper{_CLASSIC}",
 }
 """The names of options in other clients, and the corresponding names in pyklient."""

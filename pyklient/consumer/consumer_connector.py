@@ -8,6 +8,7 @@ from pyklient import argument_checks
 from pyklient.config import DEFAULT_SERVERS, ConsumerConfig
 from pyklient.config.dotted_names import by_option_name
 from pyklient.config.keyword_types import ConsumerOptions
+from pyklient.config.properties_files import Properties, properties_or_file
 from pyklient.consumer.commit.background_commits import CommitCallback
 from pyklient.consumer.commit.offset_committer import OffsetCommitter
 from pyklient.consumer.connector_lifecycle import CLOSE_TIMEOUT, ConnectorLifecycle
@@ -101,14 +102,15 @@ class ConsumerConnector:
         )
 
     @classmethod
-    def from_properties(cls, properties: Mapping[str, object], profile: "ProfileName | None" = None) -> Self:
+    def from_properties(cls, properties: Properties, profile: "ProfileName | None" = None) -> Self:
         """Make a connector from *properties* with the names of Kafka's Java consumer, such as ``group.id``.
+        *properties* may be the path of a file with lines ``name=value``.
 
         With a *profile*, the properties have the names, defaults and rules of the Scala consumer of that
         version of Kafka. The members of the group then coordinate themselves through ZooKeeper, as the Scala
         consumer does.
         """
-        return cls(**_options(properties, profile))
+        return cls(**_options(properties_or_file(properties), profile))
 
     def __repr__(self) -> str:
         return repr(self._lifecycle)

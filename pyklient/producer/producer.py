@@ -5,7 +5,7 @@ import os
 import time
 import warnings
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, Unpack, overload
@@ -15,6 +15,7 @@ from pyklient.at_exit import call_at_exit
 from pyklient.config import DEFAULT_SERVERS, ProducerConfig, dotted_names
 from pyklient.config.dotted_names import by_option_name
 from pyklient.config.keyword_types import ProducerOptions
+from pyklient.config.properties_files import Properties, properties_or_file
 from pyklient.counted import counted
 from pyklient.errors import ClosedError, ConfigurationError, ForkError, KafkaError, KafkaTimeoutError
 from pyklient.kernel import Batch, Delivery
@@ -84,13 +85,13 @@ class Producer(TransactionalProducer):
 
     @overload
     @classmethod
-    def from_properties(cls, properties: Mapping[str, object], profile: None = None) -> Self: ...
+    def from_properties(cls, properties: Properties, profile: None = None) -> Self: ...
 
     @overload
     @classmethod
     def from_properties(
         cls,
-        properties: Mapping[str, object],
+        properties: Properties,
         profile: "ProfileName",
         *,
         callback_handler: "CallbackHandler | None" = None,
@@ -100,14 +101,14 @@ class Producer(TransactionalProducer):
     @classmethod
     def from_properties(
         cls,
-        properties: Mapping[str, object],
+        properties: Properties,
         profile: "ProfileName | None" = None,
         *,
         callback_handler: "CallbackHandler | None" = None,
         event_handler: "EventHandler | None" = None,
     ) -> "Self | ClassicProducer":
         """Make a producer from properties of Kafka's Java producer, or of its Scala producer if *profile* is
-        given.
+        given. *properties* may be the path of a file with lines ``name=value``.
 
         With a profile, the properties have the names, defaults and rules of that version of Kafka, and the
         result is a ClassicProducer. The two handlers need a profile. Instead of passing a handler, you may
@@ -120,7 +121,7 @@ class Producer(TransactionalProducer):
                     "callback_handler and event_handler belong to the classic producer: pass a profile too, "
                     "such as '0.8'"
                 )
-            return cls(**dotted_names.from_properties(ProducerConfig, properties))
+            return cls(**dotted_names.from_properties(ProducerConfig, properties_or_file(properties)))
         from pyklient.classic.classic_producer import ClassicProducer
 
         return ClassicProducer.from_properties(

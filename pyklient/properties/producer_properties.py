@@ -193,7 +193,12 @@ _SINCE_0_8: Final = (
 )
 
 _0_7: Final = (
-    Property(key="broker.list", parse=static_brokers, option="broker_list"),
+    Property(
+        key="broker.list",
+        parse=static_brokers,
+        option="broker_list",
+        effect="A list of `id:host:port`, such as `1:localhost:9092`, with the id that the broker has.",
+    ),
     Property(key="zk.connect", option="zk_connect", also=("zookeeper.connect",)),
     Property(
         key="zk.sessiontimeout.ms",

@@ -155,7 +155,7 @@ def static_brokers(key: str, value: object) -> tuple[StaticBroker, ...]:
         host, _, port = address.rpartition(":")
         if not (_NUMBER.fullmatch(number) and host.strip() and re.fullmatch("[0-9]{1,5}", port)):
             raise ConfigurationError(
-                f"{key}: {each!r} is not of the form id:host:port, such as 0:localhost:9092"
+                f"{key}: {each!r} is not of the form id:host:port, such as 1:localhost:9092"
             )
         broker_id = whole(0)(f"{key}: the id of {each!r}", number)
         if broker_id in found:
@@ -163,7 +163,7 @@ def static_brokers(key: str, value: object) -> tuple[StaticBroker, ...]:
         whole(1, 65_535)(f"{key}: the port of {each!r}", port)
         found[broker_id] = StaticBroker(broker_id, host.strip("[]"), int(port))
     if not found:
-        raise ConfigurationError(f"{key} is empty; name at least one broker, such as 0:localhost:9092")
+        raise ConfigurationError(f"{key} is empty; name at least one broker, such as 1:localhost:9092")
     return tuple(found.values())
 
 

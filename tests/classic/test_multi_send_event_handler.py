@@ -10,10 +10,14 @@ from typing import Any
 import pytest
 
 from pyklient import ClassicProducerConfig, ProducerData, QueueItem
+from pyklient.classic.batch_limits import BatchLimits
 from pyklient.classic.classic_producer import ClassicProducer
 from pyklient.classic.dropped_items import DroppedItems
+from pyklient.classic.encoded_messages import EncodedMessages
 from pyklient.classic.multi_send_event_handler import MultiSendEventHandler
 from pyklient.classic.partition_candidates import BrokerPartition, PartitionCandidates
+from pyklient.classic.queue_item import ANY_PARTITION
+from pyklient.classic.sending_in_parts import send_in_parts
 from pyklient.classic.sync_producer import SyncProducer
 from pyklient.errors import (
     BrokerConnectionError,
@@ -26,6 +30,7 @@ from pyklient.errors import (
 )
 from pyklient.properties.values import StaticBroker
 from pyklient.protocol.messages import MetadataRequest
+from pyklient.topic_partition import TopicPartition
 from tests.classic.forked_child import in_child, open_sockets
 from tests.classic.scripted_cluster import NOT_LEADER, Script, ScriptedCluster
 from tests.net.chroot import Chroot
@@ -33,6 +38,18 @@ from tests.net.scripted import Addressed
 from tests.servers.zookeeper_kafka import ZooKeeperKafka
 
 SCRIPT = Script(name="two brokers", batches=[], leaders=[{"t": [2, 1, 2, 0, 1]}])
+
+
+def test_the_log_names_no_partition_if_the_broker_chooses_it(caplog: pytest.LogCaptureFixture) -> None:
+    groups = {
+        TopicPartition("t", partition): EncodedMessages([b"a"], [b"a"], None)
+        for partition in (ANY_PARTITION, 2)
+    }
+    send_in_parts(groups, BatchLimits(), lambda parts: dict.fromkeys(parts, KafkaError("no space")))
+    assert caplog.messages == [
+        "messages for t (any partition) were not stored: no space",
+        "messages for t-2 were not stored: no space",
+    ]
 
 
 def static_config(cluster: ScriptedCluster, **options: Any) -> ClassicProducerConfig:

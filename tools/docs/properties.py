@@ -63,18 +63,18 @@ These programs are complete: [consumer_of_0_7.py](../examples/zookeeper/consumer
 [classic_producer_0_7.py](../examples/classic_producer_0_7.py) and
 [classic_producer_0_8.py](../examples/classic_producer_0_8.py).
 
-`from_properties` does not read files. If your properties are in a file with lines `key=value`, read it into a
-dictionary first. This code does not support escapes, or lines that end with a backslash:
+**Files.** `from_properties` also accepts the path of a file. Each line is `name=value`, a comment that begins
+with `#` or `!`, or empty. A backslash has no meaning: there are no escapes, and no lines that continue in the
+next one:
 
 ```python
 from pathlib import Path
 
-Path("client.properties").write_text("# the cluster\\nmetadata.broker.list=localhost:9092\\n")
+from pyklient import KeyedMessage, Producer
 
-lines = [line.strip() for line in Path("client.properties").read_text(encoding="utf-8").splitlines()]
-pairs = [line.partition("=") for line in lines if line and not line.startswith(("#", "!"))]
-properties = {key.strip(): value.strip() for key, _, value in pairs}
-assert properties == {"metadata.broker.list": "localhost:9092"}
+Path("producer.properties").write_text("# the cluster\\nmetadata.broker.list=localhost:9092\\n")
+with Producer.from_properties("producer.properties", "0.8") as producer:
+    producer.send(KeyedMessage("old-visits", b"home"))
 ```
 
 Tests compare the values, the defaults and the errors with those of Kafka's own classes, in the versions

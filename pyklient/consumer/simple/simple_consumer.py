@@ -9,6 +9,7 @@ from pyklient import argument_checks
 from pyklient.argument_checks import INT64_MAX, IsolationLevel
 from pyklient.config import DEFAULT_SERVERS
 from pyklient.config.keyword_types import AdminOptions
+from pyklient.config.properties_files import Properties, properties_or_file
 from pyklient.consumer.simple.broker_consumer import BrokerConsumer
 from pyklient.consumer.simple.fetch_requests import FETCH_VERSION, PartitionFetch, wire_request
 from pyklient.consumer.simple.fetched import Fetched, fetched_by_partition
@@ -62,19 +63,22 @@ class SimpleConsumer(ThreadlessClient):
 
     @overload
     @classmethod
-    def from_properties(cls, properties: Mapping[str, object], profile: None = None) -> Self: ...
+    def from_properties(cls, properties: Properties, profile: None = None) -> Self: ...
 
     @overload
     @classmethod
-    def from_properties(cls, properties: Mapping[str, object], profile: ProfileName) -> BrokerConsumer: ...
+    def from_properties(cls, properties: Properties, profile: ProfileName) -> BrokerConsumer: ...
 
     @classmethod
     def from_properties(
-        cls, properties: Mapping[str, object], profile: ProfileName | None = None
+        cls, properties: Properties, profile: ProfileName | None = None
     ) -> "Self | BrokerConsumer":
         """Make a SimpleConsumer from *properties* of Java's clients. With a *profile*, make a consumer of one
-        broker, as :meth:`connect` does, from the properties of that version of Kafka."""
-        options = simple_consumer_options(properties, profile)
+        broker, as :meth:`connect` does, from the properties of that version of Kafka.
+
+        *properties* may be the path of a file with lines ``name=value``.
+        """
+        options = simple_consumer_options(properties_or_file(properties), profile)
         return cls(**options) if profile is None else BrokerConsumer(**options)
 
     def fetch(
