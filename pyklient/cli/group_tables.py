@@ -59,7 +59,7 @@ def print_group(facts: Facts) -> None:
     """Print the facts about a group that a broker coordinates."""
     print(
         f"{facts['group']}: {facts['state']}, {counted(len(facts['members']), 'member')}, "
-        f"protocol {facts['protocol'] or 'none'}, coordinator {facts['coordinator']}, lag {facts['lag']:,}"
+        f"protocol {facts['protocol'] or 'none'}, coordinator {facts['coordinator']}, lag {_lag(facts)}"
     )
     _print_lag_without_commit(facts)
     _print_rows(facts["partitions"])
@@ -125,9 +125,21 @@ def print_zookeeper_group(facts: Facts) -> None:
     _print_rows([{key: row[key] for key in row if key not in hidden} for row in facts["partitions"]])
 
 
+def _lag(facts: Facts) -> str:
+    """Return the lag of a group as text: ``-`` if no partition has a committed offset, because the group may
+    keep its positions elsewhere, such as in an offset store."""
+    return f"{facts['lag']:,}" if _has_commit(facts) else "-"
+
+
+def _has_commit(facts: Facts) -> bool:
+    return any(row["committed"] is not None for row in facts["partitions"])
+
+
 def _print_lag_without_commit(facts: Facts) -> None:
     rows = [row for row in facts["partitions"] if row["lag"] is not None and row["committed"] is None]
-    if rows:
+    if rows and not _has_commit(facts):
+        print("No partition has a committed offset, so each lag is counted from the start of the log")
+    elif rows:
         print(
             f"The lag includes {facts['lag_without_commit']:,} in {counted(len(rows), 'partition')} without "
             "a committed offset, counted from the start of the log"

@@ -189,6 +189,18 @@ def test_the_lag_of_a_group_counts_partitions_that_it_has_not_committed_and_says
     assert "The lag includes 4 in 2 partitions without a committed offset" in shown
 
 
+def test_the_lag_of_a_group_without_committed_offsets_is_shown_as_unknown(
+    pyklient: Pyklient, broker: Broker, new_name: NewName
+) -> None:
+    topic, group = new_name(), new_name()
+    pyklient("produce", topic, stdin=b"1\n2\n3\n")
+    with ConsumerConnector(broker.bootstrap_servers, group_id=group, enable_auto_commit=False) as connector:
+        connector.stream(topic)
+        shown = pyklient("groups", "describe", group).text.splitlines()
+    assert shown[0].endswith(", lag -")
+    assert shown[1] == "No partition has a committed offset, so each lag is counted from the start of the log"
+
+
 def test_a_group_is_listed_described_with_its_lag_and_deleted(pyklient: Pyklient, new_name: NewName) -> None:
     topic, group = new_name(), new_name()
     pyklient("produce", topic, stdin=b"1\n2\n3\n")
