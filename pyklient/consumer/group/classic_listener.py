@@ -8,7 +8,7 @@ from pyklient.consumer.group.stream_choice import StreamChoice
 from pyklient.consumer.owned_partitions import Ownership
 from pyklient.topic_partition import TopicPartition
 
-__all__ = ["RebalanceListener", "check_listener", "is_classic", "listeners_of"]
+__all__ = ["ClassicListenerAdapter", "RebalanceListener", "check_listener", "is_classic", "listeners_of"]
 
 RebalanceListener: TypeAlias = ConsumerRebalanceListener | ClassicRebalanceListener
 """An object whose methods a connector calls during a rebalance."""

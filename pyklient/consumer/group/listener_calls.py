@@ -4,6 +4,7 @@ assigned."""
 import logging
 from collections.abc import Callable, Collection, Sequence
 
+from pyklient.consumer.group.classic_listener import ClassicListenerAdapter
 from pyklient.consumer.group.rebalance_listener import ConsumerRebalanceListener
 from pyklient.topic_partition import TopicPartition
 
@@ -15,8 +16,8 @@ log = logging.getLogger("pyklient.consumer")
 class ListenerCalls:
     """Tells *listeners* which partitions are assigned, revoked and lost.
 
-    An exception that a listener raises is logged. Only one thread at a time may call these methods, so that a
-    listener gets the calls in the order of the events.
+    Listeners get the partitions sorted. An exception that a listener raises is logged. Only one thread at a
+    time may call these methods, so that a listener gets the calls in the order of the events.
     """
 
     def __init__(self, listeners: Sequence[ConsumerRebalanceListener]) -> None:
@@ -24,31 +25,43 @@ class ListenerCalls:
         self._assigned: set[TopicPartition] = set()
         """The partitions that are assigned from the listeners' view: the listeners were told of the
         assignment, and have not been told yet that these partitions are revoked or lost."""
+        self._before_first = True
+        """True until the listeners were told of the first assignment."""
 
     def assigned(self, partitions: Collection[TopicPartition]) -> None:
         """Tell the listeners that *partitions* are assigned to this client."""
+        self._before_first = False
         self._assigned.update(partitions)
-        self._call(lambda listener: listener.on_partitions_assigned(partitions))
+        self._call(lambda listener: listener.on_partitions_assigned(sorted(partitions)))
 
     def revoked(self, partitions: Collection[TopicPartition]) -> None:
         """Tell the listeners that *partitions* are given back, and that their offsets can still be
-        committed."""
+        committed.
+
+        Before the first assignment, only the listeners of Scala's consumer are told, as by Kafka: Java's
+        consumer has nothing to revoke when it joins for the first time.
+        """
         self._assigned.difference_update(partitions)
-        self._call(lambda listener: listener.on_partitions_revoked(partitions))
+        self._call(
+            lambda listener: listener.on_partitions_revoked(sorted(partitions)),
+            only_classic=self._before_first,
+        )
 
     def lost(self, partitions: Collection[TopicPartition]) -> None:
         """Tell the listeners that *partitions* are lost: other members may own them already."""
         self._assigned.difference_update(partitions)
-        self._call(lambda listener: listener.on_partitions_lost(partitions))
+        self._call(lambda listener: listener.on_partitions_lost(sorted(partitions)))
 
     def all_lost(self) -> None:
         """Tell the listeners that all partitions that were assigned are lost. If none was assigned, do
         nothing."""
         if self._assigned:
-            self.lost(sorted(self._assigned))
+            self.lost(frozenset(self._assigned))
 
-    def _call(self, call: Callable[[ConsumerRebalanceListener], None]) -> None:
+    def _call(self, call: Callable[[ConsumerRebalanceListener], None], *, only_classic: bool = False) -> None:
         for listener in self._listeners:
+            if only_classic and not isinstance(listener, ClassicListenerAdapter):
+                continue
             try:
                 call(listener)
             except BaseException:  # sys.exit() in a listener must not end the thread that rebalances

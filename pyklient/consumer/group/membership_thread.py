@@ -3,6 +3,7 @@
 import queue
 import threading
 from collections.abc import Callable
+from concurrent import futures
 from concurrent.futures import Future
 from contextlib import suppress
 
@@ -31,11 +32,18 @@ class MembershipThread:
         self._thread = threading.Thread(target=self._run, args=(run,), name=self._name, daemon=True)
         self._thread.start()
 
-    def wait_until_joined(self, timeout: float, failure: str) -> None:
+    def joined_within(self, seconds: float) -> bool:
+        """Wait up to *seconds* until ``joined`` is done. Return True if it is done."""
+        return bool(futures.wait([self.joined], seconds).done)
+
+    def wait_until_joined(self, timeout: float, failure: str, *, waited: float = 0.0) -> None:
         """Return when the first partitions are assigned. Raise the error that makes that impossible, or
-        KafkaTimeoutError after *timeout* seconds, with ``problem`` or else with the text *failure*."""
+        KafkaTimeoutError after *timeout* seconds, with ``problem`` or else with the text *failure*.
+
+        The caller has waited for *waited* of these seconds already.
+        """
         try:
-            self.joined.result(timeout)
+            self.joined.result(timeout - waited)
         except KafkaError:
             raise
         except TimeoutError:

@@ -29,7 +29,8 @@ class ConsumerRebalanceListener:
         """Prepare to give *partitions* back. Their offsets can still be committed.
 
         This is called when no more messages of *partitions* will be handed out, and after the automatic
-        commit. *partitions* is empty before the first assignment.
+        commit. It is not called before the first assignment. *partitions* is empty if the last assignment was
+        empty.
         """
 
     def on_partitions_lost(self, partitions: Collection[TopicPartition]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 import pytest
 
+from pyklient.consumer.group.listener_calls import ListenerCalls
 from pyklient.consumer.group.rebalance_listener import ConsumerRebalanceListener
 from pyklient.errors import ClosedError
 from pyklient.topic_partition import TopicPartition
@@ -42,19 +43,37 @@ def test_a_listener_hears_what_is_assigned_revoked_and_lost(feed: Feed) -> None:
     with connect(feed, group, client_id="a") as connector:
         connector.set_rebalance_listener(listener)
         connector.stream(topic)
-        assert listener.told == [("revoked", set()), ("assigned", {0, 1})]
+        assert listener.told == [("assigned", {0, 1})], "nothing was revoked before"
         with connect(feed, group, client_id="b") as other:
             other.stream(topic)
-            wait_for(lambda: len(listener.told) == 4, "the rebalance")
-        wait_for(lambda: len(listener.told) == 6, "the other member to leave")
+            wait_for(lambda: len(listener.told) == 3, "the rebalance")
+        wait_for(lambda: len(listener.told) == 5, "the other member to leave")
         feed.remove(group, connector._membership.identity.member_id)
-        wait_for(lambda: len(listener.told) == 8, "to join again")
-    assert listener.told[2:] == [
+        wait_for(lambda: len(listener.told) == 7, "to join again")
+    assert listener.told[1:] == [
         *[("revoked", {0, 1}), ("assigned", {0})],
         *[("revoked", {0}), ("assigned", {0, 1})],
         *[("lost", {0, 1}), ("assigned", {0, 1})],
         ("revoked", {0, 1}),
     ]
+
+
+def test_a_listener_gets_the_partitions_sorted() -> None:
+    told: list[Collection[TopicPartition]] = []
+
+    class Recording(ConsumerRebalanceListener):
+        def on_partitions_assigned(self, partitions: Collection[TopicPartition]) -> None:
+            told.append(partitions)
+
+        def on_partitions_revoked(self, partitions: Collection[TopicPartition]) -> None:
+            told.append(partitions)
+
+    calls, backwards = ListenerCalls([Recording()]), [TopicPartition("t", each) for each in (2, 1, 0)]
+    calls.assigned(backwards)
+    calls.revoked(backwards)
+    calls.assigned(backwards)
+    calls.lost(backwards)
+    assert told == [backwards[::-1]] * 4
 
 
 def test_a_listener_may_have_both_interfaces_and_lost_partitions_count_as_revoked_by_default(
@@ -68,10 +87,12 @@ def test_a_listener_may_have_both_interfaces_and_lost_partitions_count_as_revoke
     with connect(feed, group) as connector:
         connector.set_rebalance_listener(listener)
         connector.stream(topic)
-        assert listener.told == [[], {}, {topic: {0: "0"}}]
+        assert listener.told == [{}, {topic: {0: "0"}}], (
+            "only Scala's consumer begins with a call without partitions"
+        )
         feed.remove(group, connector._membership.identity.member_id)
-        wait_for(lambda: len(listener.told) == 6, "to join again")
-        assert listener.told[3:] == [[0], {topic: {0}}, {topic: {0: "0"}}]
+        wait_for(lambda: len(listener.told) == 5, "to join again")
+        assert listener.told[2:] == [[0], {topic: {0}}, {topic: {0: "0"}}]
 
 
 def test_a_listener_that_blocks_for_longer_than_the_session_costs_no_membership(feed: Feed) -> None:
@@ -116,7 +137,7 @@ def test_a_listener_may_commit_what_is_revoked_because_the_connector_closes(feed
     with connect(feed, group, enable_auto_commit=False) as connector:
         connector.set_rebalance_listener(Committing())
         next(iter(connector.stream(topic)))
-    assert told == [[], [TopicPartition(topic, 0)]]
+    assert told == [[TopicPartition(topic, 0)]]
     assert feed.committed(group, topic) == [1]
     with pytest.raises(ClosedError):
         connector.commit_offsets()

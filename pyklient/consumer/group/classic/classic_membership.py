@@ -1,5 +1,6 @@
 """Membership in a group that Kafka's brokers coordinate, by the classic protocol."""
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -16,12 +17,19 @@ from pyklient.consumer.group.subscription import Subscription
 from pyklient.consumer.group_coordinator_client import GroupCoordinatorClient
 from pyklient.consumer.owned_partitions import MemberIdentity
 from pyklient.errors import KafkaError
+from pyklient.log_events import log_fields
 from pyklient.net.connection_pool import Purpose
 from pyklient.net.network_client import NetworkClient
 
 __all__ = ["ClassicMembership"]
 
+log = logging.getLogger("pyklient.consumer")
+
 _TICK = 0.1
+_LONG_WAIT = 10.0
+"""The seconds after which the log says that a member still waits for its first partitions. Longer than the
+usual wait of a new group, whose coordinator gives other members three seconds to come
+(``group.initial.rebalance.delay.ms``)."""
 
 
 class ClassicMembership:
@@ -74,10 +82,23 @@ class ClassicMembership:
         handler.watch(subscription.asks_for)
         self._loop.handover.thread.thread.start()
         self._thread.start(self._run)
+        silent = min(_LONG_WAIT, self._join_timeout)
+        joined = self._thread.joined_within(silent)
+        if not joined and silent < self._join_timeout and self._thread.problem is None:
+            log.warning(
+                "group %s: this member has got no partitions for %.3g s, and waits for up to %.3g s; perhaps "
+                "the group waits for a member that was killed: it removes that member when the "
+                "session_timeout_ms of that member has passed",
+                self._member.group_id,
+                silent,
+                self._join_timeout,
+                extra=log_fields("join_delayed", group=self._member.group_id, seconds=silent),
+            )
         self._thread.wait_until_joined(
             self._join_timeout,
             f"group {self._member.group_id}: this member could not join within {self._join_timeout:.3g} s; "
             "perhaps another member is slow to give its partitions back",
+            waited=silent,
         )
 
     def subscribe(self, subscription: Subscription) -> None:
