@@ -55,5 +55,7 @@ def test_other_objects_are_no_properties(client: Any, profile: str | None) -> No
 
 
 def test_a_property_of_a_producer_of_0_7_without_a_profile_names_the_profile() -> None:
-    with pytest.raises(ConfigurationError, match=r"'broker_list': pyklient calls it .*profile='0\.7'"):
+    with pytest.raises(
+        ConfigurationError, match=r"'broker_list' of Producer; pyklient calls it .*profile='0\.7'"
+    ):
         Producer.from_properties({"broker.list": "1:localhost:9092"})

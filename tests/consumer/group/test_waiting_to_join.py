@@ -17,7 +17,8 @@ def test_the_log_says_that_a_new_member_waits_for_another_one(
     topic, group = feed.topic(2, "a"), feed.name()
     with connect(feed, group, session_timeout_ms=20_000) as other:
         with connect(feed, group, session_timeout_ms=20_000) as first:
-            assert next(iter(first.stream(topic))).value == b"a"  # in hand, so that the group waits for it
+            loop = iter(first.stream(topic))
+            assert next(loop).value == b"a"  # in hand, so that the group waits for this member
             assert delayed() == []
             monkeypatch.setattr("pyklient.consumer.group.classic.classic_membership._LONG_WAIT", 0.1)
             joining = threading.Thread(target=other.stream, args=(topic,))
