@@ -19,8 +19,8 @@ _finalizers: dict[Callable[[], None], int] = {}
 def call_at_exit(function: Callable[[], None]) -> None:
     """Call *function* at the end of this process, before the functions that were registered earlier.
 
-    A function that is registered again is called before the others. *function* must allow more than one call,
-    because it may be registered with both ``atexit`` and multiprocessing.
+    If *function* is registered already, it moves to the front. It may be called twice, by ``atexit`` and by
+    multiprocessing, so a second call must do no harm.
     """
     atexit.unregister(function)
     atexit.register(function)

@@ -7,6 +7,7 @@ the same sample from the same tree.
 examples:
   make prose                        a sample of thirty docstrings, thirty messages and three pages
   make prose SEED=7                 the sample of another seed
+  python -m tools.prose --seed 7    the same
   python -m tools.prose --openings  docstrings that open with a question word, counted for each folder
 """
 

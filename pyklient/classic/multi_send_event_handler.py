@@ -81,8 +81,8 @@ class MultiSendEventHandler(EventHandler):
         self._candidates.interrupt()
 
     def close(self) -> None:
-        """Close the connections. Brokers that have got messages without acknowledgements have two seconds to
-        handle them."""
+        """Close the connections. If messages were sent with ``acks=0``, wait up to two seconds first, so that
+        the brokers can handle them."""
         self._closing = True
         self._candidates.close()
 

@@ -126,8 +126,8 @@ class PartitionCandidates:
     def close(self) -> None:
         """Close the connections to the brokers, and the session with ZooKeeper.
 
-        Brokers that have got messages without acknowledgements have two seconds to handle them. A thread that
-        looks for partitions gets a ClosedError. Further calls do nothing.
+        If messages were sent with ``acks=0``, wait up to two seconds first, so that the brokers can handle
+        them. A thread that looks for partitions gets a ClosedError. Further calls do nothing.
         """
         self._closing.set()
         self._pool.close()

@@ -77,8 +77,8 @@ class ProducerPool:
         raise BrokerConnectionError(f"no broker has given the metadata of {names}: {'; '.join(failures)}")
 
     def close(self) -> None:
-        """Close all connections. Brokers that have got messages without acknowledgements have two seconds to
-        handle them. Further calls do nothing."""
+        """Close all connections. If messages were sent with ``acks=0``, wait up to two seconds first, so that
+        the brokers can handle them. Further calls do nothing."""
         deadline = time.monotonic() + _CLOSE_TIMEOUT
         for producer in list(self._producers.values()):
             producer.close(max(0.0, deadline - time.monotonic()))

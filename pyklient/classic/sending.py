@@ -51,7 +51,7 @@ class Sending(ABC):
 
     @abstractmethod
     def raise_if_closed(self) -> None:
-        """Raise the error of ``send`` if the producer is closed, or belongs to the parent process."""
+        """Raise ClosedError if the producer is closed, or ForkError if it belongs to the parent process."""
 
     @abstractmethod
     def begin_close(self) -> ProducerSendThread | None:
@@ -97,7 +97,7 @@ class SyncSending(Sending):
                     self._close_handler()
 
     def raise_if_closed(self) -> None:
-        """Raise the error of ``send`` if the producer is closed, or belongs to the parent process."""
+        """Raise ClosedError if the producer is closed, or ForkError if it belongs to the parent process."""
         if self._closed is not None:
             raise self._closed()
 
@@ -116,8 +116,8 @@ class SyncSending(Sending):
             self._handler.interrupt()
             if not self._turn.acquire(timeout=_GRACE):
                 raise KafkaTimeoutError(
-                    "the producer could not be closed in time, because another thread is still sending; "
-                    "that thread closes the event handler when its messages are sent"
+                    "cannot close the producer in time: another thread is still sending messages; it "
+                    "closes the event handler when they are sent"
                 )
         try:
             self._close_handler()
@@ -193,7 +193,7 @@ class AsyncSending(Sending):
             raise self._queue_full(items, added)
 
     def raise_if_closed(self) -> None:
-        """Raise the error of ``send`` if the producer is closed, or belongs to the parent process."""
+        """Raise ClosedError if the producer is closed, or ForkError if it belongs to the parent process."""
         self._queue.raise_if_closed()
 
     def begin_close(self) -> ProducerSendThread:

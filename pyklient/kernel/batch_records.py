@@ -153,8 +153,12 @@ def _reject_newer_features(
     records: Sequence[Any], magic: int, producer_id: int, in_transaction: bool
 ) -> None:
     if any(record[3] for record in records):
-        raise UnsupportedVersionError(f"record format {magic} has no headers; format 2 (Kafka 0.11) has them")
+        raise UnsupportedVersionError(
+            f"the broker's record format {magic} cannot store headers; send without headers, or upgrade the "
+            "broker to Kafka 0.11 or later"
+        )
     if producer_id != NO_PRODUCER_ID or in_transaction:
         raise UnsupportedVersionError(
-            f"record format {magic} has no producer ids or transactions; format 2 (Kafka 0.11) has them"
+            f"the broker's record format {magic} cannot store producer ids or transactions; send without "
+            "idempotence and transactions, or upgrade the broker to Kafka 0.11 or later"
         )

@@ -22,7 +22,8 @@ class FailedCopies:
         self._abort = abort
 
     def note(self, failed: FailedRecords) -> None:
-        """Count and log *failed* as dropped, or raise the error that ends the mirror."""
+        """If *abort* is true, raise the error that ends the mirror. Otherwise count *failed* as dropped, and
+        log it."""
         if self._abort:
             raise _abort_error(failed) from failed.error
         self.dropped_count += failed.record_count

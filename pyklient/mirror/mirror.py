@@ -291,7 +291,7 @@ class Mirror:
             )
 
     def _join(self, threads: Sequence[threading.Thread]) -> None:
-        """Wait until *threads* have ended, or note an error after some time."""
+        """Wait until *threads* have ended. If they do not end in time, note an error."""
         deadline = time.monotonic() + _CLOSE_TIMEOUT
         for thread in threads:
             if thread.ident is not None:

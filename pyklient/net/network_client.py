@@ -192,8 +192,10 @@ class NetworkClient:
         return self.ask(step, timeout) if isinstance(step, Ask) else self.refresh(step, timeout)
 
     def ask(self, step: Ask, timeout: float) -> Any:
-        """Send the request in *step* and return its response. The call ends at *timeout* or at the time-out
-        of the step, whichever is earlier."""
+        """Send the request in *step* and return its response.
+
+        Raises KafkaTimeoutError after *timeout* seconds, or after the step's own time-out if that is shorter.
+        """
         limit = self._config.request_timeout_ms / 1000 if step.timeout is None else step.timeout
         deadline = time.monotonic() + min(limit, timeout)
         node_id = self._controller(step, timeout) if step.to == CONTROLLER else step.to

@@ -122,7 +122,7 @@ class ZooKeeperDiscovery:
         return tuple(found)
 
     def look(self, timeout: float) -> None:
-        """Read the registered brokers again if a node in ZooKeeper has changed since the last time.
+        """Read the registered brokers again if a node in ZooKeeper has changed since they were last read.
 
         If they cannot be read, logs a warning. However, if the client has no other way to find a broker,
         raises the error, or BrokerConnectionError if none of the registered brokers can be used.

@@ -87,7 +87,9 @@ def _opened(pyarrow: Any, data: Any) -> tuple[Any, Iterable[Any]]:
             stream = pyarrow.RecordBatchReader.from_stream(data)
             return stream.schema, stream
     except (pyarrow.ArrowException, TypeError) as error:
-        raise TypeError(f"the Arrow data of {type(data).__name__} is not a table: {error}") from error
+        raise TypeError(
+            f"send_arrow cannot read {type(data).__name__} as a table with columns: {error}"
+        ) from error
     raise TypeError(
         "send_arrow takes a pyarrow Table, RecordBatch or RecordBatchReader, or an object with "
         f"__arrow_c_stream__ or __arrow_c_array__, not {type(data).__name__}"

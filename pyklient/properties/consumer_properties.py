@@ -41,8 +41,8 @@ def _any_reset(key: str, value: object) -> str:
     written = text(key, value)
     if written not in _RESETS:
         log.warning(
-            "%s=%r is neither 'smallest' nor 'largest', so a loop raises an error when no offset is "
-            "committed, or when the committed offset does not exist",
+            "%s=%r is neither 'smallest' nor 'largest'; set one of them. Otherwise reading raises an error "
+            "if no offset is committed, or if the committed offset does not exist",
             key,
             written,
         )
@@ -272,7 +272,8 @@ _MIRRORS: Final = dict.fromkeys(
 )
 
 _NOT_SINCE_0_8: Final = {
-    "shallowiterator.enable": "consumers since 0.8 decompress what they read; choose the profile 0.7",
+    "shallowiterator.enable": "only Kafka 0.7 has this property; choose the profile 0.7, or remove "
+    "the property",
     "enable.auto.commit": "set auto.commit.enable",
     **_MIRRORS,
 }
@@ -289,8 +290,9 @@ CONSUMER_PROFILES: Final[Mapping[ProfileName, Profile]] = {
                 parse=_any_reset,
                 option="auto_offset_reset",
                 to_option=_reset_of_0_7,
-                effect="`smallest` sets `earliest`, and `largest` sets `latest`. With any other value, a "
-                "loop raises an error if no offset is committed, or if the committed offset does not exist.",
+                effect="`smallest` sets `earliest`, and `largest` sets `latest`. With any other value, "
+                "reading raises an error if no offset is committed, or if the committed offset does not "
+                "exist.",
                 also=("auto.offset.reset",),
             ),
             Property(

@@ -310,7 +310,8 @@ _0_7: Final = (
 )
 
 _ONLY_TODAY: Final = {
-    "enable.idempotence": "a message that is sent again may be stored twice; choose no profile",
+    "enable.idempotence": "the classic producer cannot be idempotent, so a retry may store a message twice; "
+    "choose no profile",
     **NOT_SECURED,
 }
 _LIST_SINCE_0_8: Final = "since 0.8, set metadata.broker.list=host:port,host:port"

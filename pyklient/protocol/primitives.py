@@ -140,11 +140,12 @@ class Reader:
         return value
 
     def length16(self) -> int:
-        """Read the length of a string in the old form, which takes two bytes; -1 means null."""
+        """Read the length of a string that is not in compact form. It takes two bytes; -1 means null."""
         return self._at_least_null(self.int16())
 
     def length32(self) -> int:
-        """Read the length of bytes or of an array in the old form, which takes four bytes; -1 means null."""
+        """Read the length of bytes or of an array that are not in compact form. It takes four bytes; -1 means
+        null."""
         return self._at_least_null(self.int32())
 
     def compact_length(self) -> int:

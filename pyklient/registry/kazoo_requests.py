@@ -237,8 +237,8 @@ def _create(
 ) -> _Steps:
     """Create the node at *path*. If its parent nodes are missing, create them first.
 
-    *parents* has the results of parent nodes that other requests have created, so that each is created only
-    once.
+    *parents* maps the path of each parent node that another request has created, or is creating, to the
+    result of that request, so that no parent is created twice.
     """
     parent = _parent(path)
     try:

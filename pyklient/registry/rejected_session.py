@@ -92,6 +92,6 @@ def _exactly(connected: socket.socket, count: int) -> bytes:
     while len(received) < count:
         part = connected.recv(count - len(received))
         if not part:
-            raise ConnectionError("the server has closed the connection")
+            raise ConnectionError("the ZooKeeper server has closed the connection")
         received += part
     return received

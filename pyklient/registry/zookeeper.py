@@ -145,10 +145,10 @@ class ZooKeeper:
         return self._carry_out(request, AnswerDeadline(timeout), on_change)
 
     def close(self) -> None:
-        """End the session. ZooKeeper then deletes its ephemeral nodes. May be called again.
+        """End the session, so that ZooKeeper deletes its ephemeral nodes. A second call does nothing.
 
-        If the server does not answer, this method returns after a limited time, and the nodes exist until the
-        session time-out has passed.
+        If the server does not answer in time, the method returns without an answer. ZooKeeper then deletes
+        the nodes when the session time-out has passed.
         """
         self._closing.set()
         if self._live is not None and not self._forked and self._stop_once.is_first():

@@ -1,4 +1,4 @@
-"""Replaces the names of options in error messages by the names that the user has used.
+"""Replaces the names of options in error messages with the names that the user has used.
 
 For example, ``load(max_partition_fetch_bytes=…)`` sets Spark's option ``kafka.max.partition.fetch.bytes``,
 which in turn sets the option ``max_partition_fetch_bytes`` of pyklient's client. Each layer raises errors

@@ -291,7 +291,7 @@ def test_a_number_that_lies_is_corrupt_wherever_it_stands(kernel: Any, field: st
 )
 def test_a_timestamp_beyond_64_bits_is_corrupt(kernel: Any, base: int, delta: int) -> None:
     payload = encode_batch([NewRecord(0, None, b"x"), NewRecord(delta, None, b"x")])[61:]
-    with pytest.raises(CorruptRecordError, match="a timestamp does not fit 64 bits"):
+    with pytest.raises(CorruptRecordError, match="the timestamp of a record does not fit into 64 bits"):
         kernel.parse_records(payload, 2, 0, 1, base)
 
 

@@ -276,7 +276,7 @@ def test_a_column_that_is_there_twice_is_none_to_choose_from(broker: ProduceBrok
 def test_what_is_no_table_is_a_type_error(broker: ProduceBroker, data: Any) -> None:
     with (
         producing(broker) as producer,
-        pytest.raises(TypeError, match=r"is not a table|takes a pyarrow"),
+        pytest.raises(TypeError, match=r"as a table with columns|takes a pyarrow"),
     ):
         producer.send_arrow(TOPIC, data)
 

@@ -83,8 +83,8 @@ def test_in_0_7_another_reset_is_named_in_a_warning(caplog: pytest.LogCaptureFix
         options("0.7", autooffset_reset="first")
         options("0.7", autooffset_reset="largest")
     assert [each.getMessage() for each in caplog.records] == [
-        "autooffset.reset='first' is neither 'smallest' nor 'largest', so a loop raises an error when no "
-        "offset is committed, or when the committed offset does not exist"
+        "autooffset.reset='first' is neither 'smallest' nor 'largest'; set one of them. Otherwise reading "
+        "raises an error if no offset is committed, or if the committed offset does not exist"
     ]
 
 

@@ -20,7 +20,7 @@ client runs once, one client after another.
 The speed of a client depends on the machine, so compare clients by their ratios. A ratio is a client's figure
 divided by pyklient's figure in the same round. A cell with a ratio shows the median of the rounds, and in
 brackets the smallest and the largest ratio. All other cells show the median of the rounds. The median of the
-ratios is not exactly the ratio of the medians.
+ratios can differ a lot from the ratio of the medians, if the rounds differ a lot.
 
 The tables of the scenarios have these columns:
 
@@ -53,10 +53,10 @@ The figures on this page come from this machine:"""
 _TARGETS = """\
 A target is what pyklient is meant to reach. "CPU 5 times less" is about the CPU time per record, "2 times
 faster" about the time per record, and "p99 no worse" about the latency. Values have 100 B if the scenario
-names no size. The column "measured" shows the other client's figure divided by pyklient's, so a larger number
-is better for pyklient. A target is reached if the median of these ratios is at least the number in the
-target, or at least 1 for "p99 no worse". "0.8 times as fast" means that a mirror, which reads and sends, may
-take at most 1 / 0.8 of the time that sending takes alone."""
+names no size. Mirrors copy flights as JSON. The column "measured" shows the other client's figure divided by
+pyklient's, so a larger number is better for pyklient. A target is reached if the median of these ratios is at
+least the number in the target, or at least 1 for "p99 no worse". "0.8 times as fast" is about a mirror
+compared with a producer alone. The mirror also reads, so it may take up to 1.25 times as long."""
 
 
 _WORDS: dict[Figure, str] = {

@@ -156,7 +156,7 @@ class Target:
 
 
 TARGETS = (
-    Target("produce, every delivery confirmed", PRODUCE, SEND.name, CONFLUENT_SEND.name, "CPU", 5),
+    Target("produce", PRODUCE, SEND.name, CONFLUENT_SEND.name, "CPU", 5),
     Target("produce, one callback per record", PRODUCE, CALLBACK.name, CONFLUENT_SEND.name, "CPU", 3),
     Target("produce", PRODUCE, SEND.name, CONFLUENT_SEND.name, "wall", 2),
     Target("produce", PRODUCE, SEND.name, JAVA_SEND.name, "wall", 2),

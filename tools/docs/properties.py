@@ -21,9 +21,8 @@ TARGET = ROOT / "docs" / "properties.md"
 _HEAD = """\
 # Properties of the classic clients
 
-Programs with Kafka's old Scala clients configure them by properties. This page is for people who replace such
-a client by pyklient's and want to keep the properties. The method `from_properties` makes a client of
-pyklient from them:
+Kafka's old Scala clients are configured with properties. This page is for people who move from such a client
+to pyklient and want to keep its properties. `from_properties` makes a pyklient client from the properties:
 
 ```text
 properties = {"zookeeper.connect": "localhost:2181", "group.id": "billing", "auto.offset.reset": "smallest"}
@@ -98,8 +97,9 @@ _CLIENTS: Sequence[tuple[str, str, str, Mapping[ProfileName, Profile]]] = (
     ),
     (
         "SimpleConsumer",
-        "With a profile, `SimpleConsumer.from_properties` makes a `BrokerConsumer`, which reads from one "
-        "broker, as `SimpleConsumer.connect` does. Without a profile, it makes a `SimpleConsumer`.",
+        "With a profile, `SimpleConsumer.from_properties` makes a `BrokerConsumer`, as "
+        "`SimpleConsumer.connect` does. It reads from one broker. Without a profile, it makes a "
+        "`SimpleConsumer`.",
         "argument of `SimpleConsumer.connect`",
         SIMPLE_CONSUMER_PROFILES,
     ),

@@ -64,7 +64,7 @@ class ClusterMetadata:
         return next(iter(self.nodes.values()))
 
     def save(self) -> None:
-        """Write the metadata to the data directory if it has changed since the last time."""
+        """Write the metadata to the data directory if it has changed since it was last written."""
         state = (self.topics.revision, self.producer_ids.reserved)
         if state == self._saved_state:
             return

@@ -9,7 +9,7 @@ __all__ = ["LogConfig"]
 @dataclass(frozen=True, slots=True)
 class LogConfig:
     """The settings of a log: the limits of its segments, batches and retention, and whether the broker
-    replaces the timestamps of records by the time of the append (``log_append_time``)."""
+    replaces the timestamps of records with the time of the append (``log_append_time``)."""
 
     segment_bytes: int
     index_interval_bytes: int

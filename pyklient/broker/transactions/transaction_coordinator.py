@@ -219,12 +219,26 @@ class TransactionCoordinator:
                 self._markers.write(partition, marker, transaction.version, now_ms)
             except ApiError as error:
                 if error.code not in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_PRODUCER_EPOCH):
-                    _logger.info("%s: a marker cannot be written yet: %s", partition, error.message)
+                    _logger.info(
+                        "cannot write the end marker of transaction %s to %s yet; the next check tries "
+                        "again: %s",
+                        transaction.transactional_id,
+                        partition,
+                        error.message,
+                    )
                     continue
-                _logger.info("%s: a marker was not written: %s", partition, error.message)
+                _logger.info(
+                    "transaction %s ends without a marker in %s, and this is not tried again: %s",
+                    transaction.transactional_id,
+                    partition,
+                    error.message,
+                )
             except OSError as error:
                 _logger.error(
-                    "%s: a marker could not be written: %s; the next check tries again", partition, error
+                    "cannot write the end marker of transaction %s to %s; the next check tries again: %s",
+                    transaction.transactional_id,
+                    partition,
+                    error,
                 )
                 continue
             left.discard(partition)

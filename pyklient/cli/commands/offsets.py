@@ -219,7 +219,7 @@ def export(
 def import_(
     group: str, file: Path, storage: Storage | None, execute: bool, as_json: bool, cluster: ClusterOptions
 ) -> None:
-    """Move the committed offsets of GROUP to those in FILE, or in standard input if FILE is a hyphen.
+    """Set the committed offsets of GROUP to the offsets in FILE. If FILE is -, read standard input.
 
     FILE has lines topic,partition,offset or group,topic,partition,offset, as Kafka's own tool has them, or
     the JSON that export prints. GROUP must have no members. Without --execute, nothing is changed.

@@ -92,12 +92,12 @@ def _show(found: Activity, where: str) -> None:
     )
 
 
-def _print_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], most: int | None) -> None:
-    """Print the first *most* rows, or all rows, as a table."""
+def _print_rows(columns: Sequence[str], rows: Sequence[Sequence[Any]], limit: int | None) -> None:
+    """Print at most *limit* rows as a table; all rows if *limit* is None."""
     if rows:
-        print_table(columns, rows[:most])
-        if most is not None and len(rows) > most:
-            print(f"… and {len(rows) - most:,} more")
+        print_table(columns, rows[:limit])
+        if limit is not None and len(rows) > limit:
+            print(f"… and {len(rows) - limit:,} more")
 
 
 def _rate(value: float | None) -> float | None:

@@ -1,8 +1,8 @@
-"""The job of the demo: one thread produces the flights, two members of a group read them, and a third joins
-half-way.
+"""The job of the demo: one thread produces messages about flights, two members of a group read them, and a
+third member joins half-way.
 
-Producing starts when the first two members have joined. The last quarter of the flights is not produced until
-the third member has joined. Otherwise the third member would find nothing left to read on a fast machine.
+Producing starts when the first two members have joined. The last quarter of the messages is not produced
+until the third member has joined. Otherwise this member would find nothing left to read on a fast machine.
 
 Each thread counts what it has produced or read. Until all threads have ended, the thread that runs the job
 only shows the numbers of messages. Then it compares the counts of all threads.

@@ -187,7 +187,8 @@ class BackgroundCommits:
 
     def _make(self, commit: _Commit, until: float) -> None:
         error: KafkaError | None = KafkaError(
-            "offsets were not committed, because the commit was interrupted"
+            "Ctrl-C or another exception from a signal handler interrupted the commit; call commit_offsets "
+            "to make it again"
         )
         again = False
         try:
@@ -201,7 +202,7 @@ class BackgroundCommits:
             if not (isinstance(failure, Exception) or threading.current_thread() is self._thread):
                 raise  # Ctrl-C in a thread of the program
             log.exception("a commit in the background raised an unexpected exception")
-            error = KafkaError(f"offsets were not committed, because of an unexpected {failure!r}")
+            error = KafkaError(f"the commit raised an unexpected {failure!r}")
         finally:
             if not again:
                 self._outcomes.append((commit, error))

@@ -156,7 +156,8 @@ class OffsetCommitter:
             self._failure_logged = True
         except KafkaError as error:
             log.warning(
-                "messages will be delivered again, because the automatic commit failed: %s",
+                "the automatic commit failed, so the messages since the last commit will be delivered "
+                "again: %s",
                 error,
                 extra=log_fields("commit_failed", error=str(error)),
             )

@@ -23,8 +23,8 @@ class ListenerCalls:
     def __init__(self, listeners: Sequence[ConsumerRebalanceListener]) -> None:
         self._listeners = listeners
         self._assigned: set[TopicPartition] = set()
-        """The partitions that are assigned from the listeners' view: the listeners were told of the
-        assignment, and have not been told yet that these partitions are revoked or lost."""
+        """The partitions that the listeners believe to be assigned: they were told of the assignment, and not
+        yet that the partitions are revoked or lost."""
         self._before_first = True
         """True until the listeners were told of the first assignment."""
 

@@ -95,7 +95,7 @@ class StandaloneLoop:
         self._thread = thread
         self._selection = TopicSelection(subscription)
         self._seen = self._selection
-        """The topic selection at the time when the thread looked at the metadata the last time."""
+        """The topic selection at the time when the thread last looked at the metadata."""
         self._read: Set[str] = frozenset()
         """The topics that the client read at the time when the thread looked at the metadata the last
         time."""

@@ -169,9 +169,9 @@ class StartPositions:
         self._blocked_since = now
         names = ", ".join(map(str, sorted(partitions)))
         error = KafkaTimeoutError(
-            f"no messages of {names} can be read, because these partitions could not be acquired in the "
-            f"offset store for {blocked:.3g} s. If this program has begun a transaction, end it before the "
-            f"loop asks for messages. The last failure: {failure}"
+            f"cannot read {names}: the offset store has been locked or unreachable for {blocked:.3g} s "
+            f"({failure}). If this program has an open transaction in that database, end it before the loop "
+            "continues"
         )
         error.__cause__ = failure
         for stream in self._choice.streams:

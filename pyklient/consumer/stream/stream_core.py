@@ -55,7 +55,7 @@ class StreamCore:
         lease: Lease,
     ) -> None:
         self.topic_filter = topics if isinstance(topics, TopicFilter) else None
-        """The filter that selects the topics; None if they are named."""
+        """The filter that selects the topics. None if the program has named the topics."""
         self.topics: tuple[str, ...] = () if isinstance(topics, TopicFilter) else tuple(topics)
         """The topics that the stream reads. If a filter selects them, only the topics of which the client has
         partitions now."""

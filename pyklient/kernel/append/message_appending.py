@@ -70,7 +70,8 @@ def append_messages(
 
 
 def _continues(first: Message, message: Message) -> bool:
-    """Return True if *message* is of the same partition as *first*, and made of bytes."""
+    """Return True if *message* is of the same partition as *first*, its key and value are bytes or None, and
+    its headers are plain."""
     key, value = message.key, message.value
     return (
         message.topic is first.topic

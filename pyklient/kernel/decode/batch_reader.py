@@ -211,7 +211,7 @@ def size_of(columns: Columns) -> int:
 def control_type(loops: RecordLoops, batch: Buffer) -> int | None:
     """Return the type of a control batch: 0 for abort, 1 for commit. Brokers alone use other types.
 
-    Return None if the batch has no records: the log cleaner replaces old control batches by such empty
+    Return None if the batch has no records: the log cleaner replaces old control batches with such empty
     batches. If the type cannot be read, raises CorruptRecordError, which names the offset of the batch.
     """
     base, _, _, _, _, _, last_delta, base_timestamp, _, _, _, _, count = BATCH.unpack_from(batch)

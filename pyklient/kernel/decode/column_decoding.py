@@ -1,4 +1,6 @@
-"""Decodes a fetched buffer into columns in Arrow's memory layout. Both kernels share this module.
+"""Decodes a fetched buffer into columns in Arrow's memory layout.
+
+The compiled kernel and the Python kernel both use this module.
 
 The bytes of keys and values are copied once, from the decompressed batch into their column, and no object is
 made per record. pyarrow is not needed here: a column consists of a few buffers, in the machine's byte order.

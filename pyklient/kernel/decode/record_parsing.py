@@ -54,7 +54,7 @@ def parse_records(
             base_timestamp.bit_length() > 62
             and not INT64_MIN <= min(timestamps) <= max(timestamps) <= INT64_MAX
         ):
-            raise CorruptRecordError("a timestamp does not fit 64 bits")
+            raise CorruptRecordError("the timestamp of a record does not fit into 64 bits")
     return columns
 
 
@@ -128,7 +128,7 @@ def _read_timestamp_delta(data: bytes, position: int, base_timestamp: int) -> tu
     """
     folded, end = read_folded(data, position, 64)
     if folded >> 62 and not INT64_MIN <= base_timestamp + unfold(folded) <= INT64_MAX:
-        raise CorruptRecordError("a timestamp does not fit 64 bits")
+        raise CorruptRecordError("the timestamp of a record does not fit into 64 bits")
     return folded, end
 
 

@@ -87,8 +87,8 @@ class RequestsInFlight:
         self._last_used = time.monotonic()
 
     def complete_setup(self, hint: str) -> None:
-        """Note that the setup of the connection is complete, so that its first request follows. *hint* is
-        added to the error if the broker closes the connection before it has sent another response."""
+        """Record that the connection is ready for its first request. If the broker closes the connection
+        before it has answered a request, *hint* is added to the error."""
         self.hint = hint
         self._has_carried_request = False
 

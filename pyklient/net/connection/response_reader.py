@@ -56,7 +56,8 @@ class ResponseReader:
                 self.thread = reader
         except RuntimeError as error:
             log.info(
-                "cannot start a thread, so each caller receives its response from %s itself: %s",
+                "cannot start the reader thread for %s (%s); instead, each thread that sends a request also "
+                "receives the response",
                 self._endpoint,
                 error,
             )

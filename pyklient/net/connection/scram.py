@@ -24,8 +24,8 @@ _MAX_ITERATIONS = 1_000_000  # about a second of work; a server must not be able
 class ScramClient:
     """One SCRAM login. Call ``first()``, ``final(answer)`` and ``verify(answer)`` in this order.
 
-    All methods raise AuthenticationError if the server's answer is wrong. Tests set *nonce*, to repeat
-    published logins.
+    All methods raise AuthenticationError if the server's answer is wrong. Tests set *nonce*, so that
+    they can replay the example logins in the RFCs.
     """
 
     def __init__(self, mechanism: str, username: str, password: str, *, nonce: str | None = None) -> None:

@@ -73,8 +73,9 @@ def _list_missing(
 ) -> Dialogue[BrokerError | None]:
     """Ask once for each partition that is not in *found* yet, and add the offsets to *found*.
 
-    If another attempt may succeed, raises a retriable error, so that ``retried`` makes another attempt. If
-    not, returns the error, or raises an error that is not retriable. Returns None if *found* is complete.
+    Returns None if *found* is complete. Raises a retriable error if another attempt may succeed; ``retried``
+    then makes one. Returns the error of a partition whose leader cannot be found by trying again. Raises any
+    other error that is not retriable.
     """
     missing = [partition for partition in wanted if partition not in found]
     if not missing:

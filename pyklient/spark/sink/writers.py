@@ -35,7 +35,7 @@ class SentRecords(WriterCommitMessage):
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """Writes the rows of a batch query. Only the tasks connect to brokers; the driver does not."""
+    """Writes the rows of a batch query. The tasks connect to brokers; the driver connects to none."""
 
     def __init__(self, options: SinkOptions, schema: StructType, *, overwrite: bool) -> None:
         if overwrite:

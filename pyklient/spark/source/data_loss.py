@@ -20,7 +20,7 @@ class DataLoss:
     fails: bool
 
     def report(self, problem: str) -> None:
-        """Raise DataLossError with the description *problem*, or log a warning."""
+        """If *fails* is true, raise DataLossError with the description *problem*. Otherwise log a warning."""
         if self.fails:
             raise DataLossError(
                 f"records were lost: {problem}. Set failOnDataLoss to false to continue with the records "

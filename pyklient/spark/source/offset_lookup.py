@@ -52,7 +52,7 @@ def find_partitions(
 
 
 def _find_named(subscription: Subscription, existing: set[TopicPartition]) -> Dialogue[None]:
-    """Replace the contents of *existing* by all partitions of the topics that *subscription* names.
+    """Replace the contents of *existing* with all partitions of the topics that *subscription* names.
 
     Raises BrokerError for the first named topic or partition that does not exist.
     """
@@ -71,7 +71,7 @@ def _find_named(subscription: Subscription, existing: set[TopicPartition]) -> Di
         if each not in existing:
             raise broker_error(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                f"cannot read partition {each}, which the option assign names",
+                f"cannot read partition {each}; the option 'assign' contains it",
             )
 
 

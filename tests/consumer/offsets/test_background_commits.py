@@ -334,6 +334,6 @@ def test_who_waits_while_a_callback_runs_makes_each_commit_once_and_an_interrupt
     assert told == [], "callbacks come one after the other"
     go_on.set()
     assert commits.wait(30.0, for_callbacks=True)
-    assert ["was interrupted" in str(told[0]), *told[1:]] == [True, None, None]
+    assert ["interrupted the commit" in str(told[0]), *told[1:]] == [True, None, None]
     commits.end()
     commits.join(30.0)

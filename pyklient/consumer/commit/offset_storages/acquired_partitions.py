@@ -65,7 +65,7 @@ class Acquired:
         """The save that has changed the stored offset to ``begins``. None if the offset was stored before the
         partition was acquired."""
         self.outdated: str | None = None
-        """The reason why the results of the next transaction must not be stored. None if they may be."""
+        """The reason why the store must reject the next transaction, or None if it may accept it."""
 
     @property
     def certain(self) -> bool:
@@ -145,7 +145,7 @@ class AcquiredPartitions:
         for each, position in handed.items():
             acquired = of.get(each)
             if acquired is None or acquired.begins is None:
-                raise fenced([each], "this stream has not acquired the partition")
+                raise fenced([each], "the store does not know yet that this stream reads the partition")
             if acquired.outdated is not None:
                 raise fenced([each], acquired.outdated)
             if position.offset < acquired.begins:

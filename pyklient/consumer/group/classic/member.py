@@ -44,7 +44,7 @@ class Member:
     """The time at which this member last sent a request whose response confirmed that it is in the group. In
     seconds of ``time.monotonic``."""
     members: Set[str] = frozenset()
-    """The ids of the group's members when this member was the leader the last time."""
+    """The ids of the group's members at the last time when this member was the leader."""
 
     @property
     def group_id(self) -> str:

@@ -73,7 +73,8 @@ class MemberLoop:
         self._thread.wake()
 
     def run(self) -> None:
-        """Do the steps that the table of states gives, until the member has left its group for good."""
+        """Run the step of the member's current state (see ``states``), again and again, until the member has
+        left its group for good."""
         steps: dict[State, Callable[[], None]] = {
             State.OUTSIDE: self._stay_outside,
             State.JOINING: self._join,

@@ -45,7 +45,7 @@ class ZooKeeperMember:
     """The partitions whose owner nodes this member has created, or may have created."""
 
     missing: frozenset[str] = frozenset()
-    """The topics of the subscription that did not exist when the member read the group the last time."""
+    """The topics of the subscription that did not exist when the member last read the group."""
 
     @property
     def assign(self) -> AssignToThreads:

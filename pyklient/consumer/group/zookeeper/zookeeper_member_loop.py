@@ -104,7 +104,8 @@ class ZooKeeperMemberLoop:
             self.changed()
 
     def run(self) -> None:
-        """Do the steps that the table of states gives, until the member has left its group for good."""
+        """Run the step of the member's current state (see ``states``), again and again, until the member has
+        left its group for good."""
         steps: dict[State, Callable[[], None]] = {
             State.OUTSIDE: self._add,
             State.REBALANCING: self._rebalance,

@@ -88,7 +88,7 @@ _SENTENCES = {
     CUT_OFF: "a batch ends in the middle of a record",
     BEYOND_32_BITS: "a number in a record does not fit 32 bits",
     BEYOND_64_BITS: "a number in a record does not fit 64 bits",
-    BEYOND_TIME: "a timestamp does not fit 64 bits",
+    BEYOND_TIME: "the timestamp of a record does not fit into 64 bits",
     NEGATIVE_LENGTH: "a record has a negative length",
     NEGATIVE_DELTA: "a record has a negative offset delta",
     NEGATIVE_KEY: "a key has a negative length",
@@ -218,7 +218,7 @@ cdef class _Section:
         if count and pyklient_add_overflows(self.base_offset, self.previous, &last):
             raise CorruptRecordError(f"the offsets of a batch from {self.base_offset} on do not fit 64 bits")
         if not self.in_time:
-            raise CorruptRecordError("a timestamp does not fit 64 bits")
+            raise CorruptRecordError("the timestamp of a record does not fit into 64 bits")
         return 0
 
 
