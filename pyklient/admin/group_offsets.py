@@ -120,7 +120,7 @@ class GroupOffsets:
         and copies the offsets that have changed. If a member begins to commit to both at that moment, its
         offset is not lost.
 
-        With *lower*, larger offsets in the storage *to* are replaced too.
+        If *lower* is true, larger offsets in the storage *to* are replaced too.
         """
         self._check_zookeeper()
         source: Storage = "kafka" if to == "zookeeper" else "zookeeper"

@@ -86,7 +86,7 @@ class DataDirectory:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Replace the contents of the file *path* by *data*.
+    """Replace the contents of the file *path* with *data*.
 
     After a crash, the file has either the old or the new contents.
     """

@@ -33,8 +33,8 @@ empty."""
 class ProducerSendThread:
     """The thread that owns the event handler, and calls the hooks of the callback handler.
 
-    It ends when the queue is closed and empty. Then it closes the event handler, after that the callback
-    handler, and at last the *candidates*, if the profile is 0.7. *queue_time* is in seconds.
+    It ends when the queue is closed and empty. Then it closes the event handler, then the callback
+    handler, and finally the *candidates*, if the profile is 0.7. *queue_time* is in seconds.
     """
 
     def __init__(

@@ -125,8 +125,8 @@ class SyncSending(Sending):
             self._turn.release()
         if not in_time:
             raise KafkaTimeoutError(
-                "another thread was still sending when the time-out of close had passed; its messages may "
-                "not have been sent. The producer is closed"
+                "the producer is closed, but another thread was still sending messages when the time-out of "
+                "close had passed; they may not have been sent"
             )
 
     def abandon(self) -> None:

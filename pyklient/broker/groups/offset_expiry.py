@@ -25,9 +25,9 @@ def expired_offsets(
     """Return the partitions whose committed *offsets* in *group* have expired.
 
     The offsets of a group that has lost its members expire together, *retention_ms* after *empty_since_ms*.
-    While consumers use the group, an offset expires this long after its commit if no member subscribes to
-    its topic, and only between rebalances. In a group that never had members, an offset expires this long
-    after its commit. An offset with an expire timestamp expires at that time instead.
+    While consumers use the group, an offset expires *retention_ms* after its commit if no member subscribes
+    to its topic, and only between rebalances. In a group that never had members, an offset expires
+    *retention_ms* after its commit. An offset with an expire timestamp expires at that time instead.
     """
     subscribed: set[str] = set()
     if group.protocol_type is not None and group.state is not GroupState.EMPTY:

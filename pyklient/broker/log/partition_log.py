@@ -126,7 +126,7 @@ class PartitionLog:
 
     def append(self, records: Buffer | None, *, version: int, now_ms: int) -> AppendResult:
         """Validate the *records* of a Produce request of *version*, and append them as
-        :meth:`append_valid`."""
+        :meth:`append_valid` does."""
         return self.append_valid(self.validate(records, version=version), now_ms=now_ms)
 
     def append_valid(self, valid: ValidRecords, *, now_ms: int) -> AppendResult:

@@ -1,4 +1,4 @@
-"""The interfaces of rebalance listeners, by which a connector tells an application about rebalances."""
+"""The interfaces of rebalance listeners, through which a connector tells a program about rebalances."""
 
 from collections.abc import Collection
 from typing import Protocol

@@ -53,7 +53,7 @@ class SimpleFetchResponse:
 
     def high_watermark(self, topic: str, partition: int) -> int:
         """Return the offset after the last message that all in-sync replicas of a partition have; -1 if the
-        broker did not tell."""
+        broker has not sent it."""
         return self.message_set(topic, partition).high_watermark
 
     def _names(self) -> str:

@@ -96,8 +96,8 @@ class ActiveLoop:
         self._check_not_read(threading.current_thread(), self._hold is None or not self._hold.moves)
 
     def _check_not_read(self, me: threading.Thread, stays: bool) -> None:
-        """Raise StreamInUseError if a thread other than *me* makes a step now, or, if *stays* is true, if the
-        active loop belongs to such a thread.
+        """Raise StreamInUseError if a thread other than *me* makes a step now. If *stays* is true, also raise
+        it if the active loop belongs to such a thread.
 
         The stream's lock must be held.
         """

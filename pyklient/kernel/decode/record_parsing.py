@@ -1,7 +1,7 @@
 """Parses records, in Python. ``record_parsing.pxi`` must behave exactly as this module.
 
 For speed, loops use local variables and read one- and two-byte varints inline. Each record is checked once,
-at its end: its fields must end at the position that its length tells.
+at its end: its fields must end at the position that its length gives.
 """
 
 from bisect import bisect_left

@@ -207,7 +207,7 @@ def commit_offsets(
     offsets: Mapping[TopicPartition, OffsetAndMetadata],
 ) -> Dialogue[None]:
     """Send *offsets* of the group of *member* to *coordinator*, the coordinator of the group. They are
-    committed together with the transaction. *version* is that of the protocol."""
+    committed together with the transaction. *version* is the transaction version."""
     try:
         yield from coordinator.ask(
             partial(_commit_offsets, transactional_id, identity, version, member, offsets)

@@ -46,7 +46,8 @@ to which the brokers deny access."""
 _WHILE_TAKEN = 0.2
 _FOR_IN_HAND = 0.5
 """The fraction of the time for all attempts of a rebalance for which a member waits for its loops to finish
-their message in hand. In the rest, the member commits, and other members make their last attempt."""
+their message in hand. In the rest of this time, the member commits, and other members make
+their last attempt."""
 
 
 class ZooKeeperMemberLoop:
