@@ -215,7 +215,7 @@ def test_a_module_that_fails_while_it_is_imported_is_an_error_with_the_key(
         ("0.7", "acks", "all", "the brokers of 0.7 confirm nothing"),
         ("0.10", "retries", "5", "retries has no effect on Producer: set message.send.max.retries"),
         ("0.7", "retries", "5", "retries has no effect on Producer: set num.retries"),
-        ("0.10", "enable.idempotence", "true", "may be stored twice; choose no profile"),
+        ("0.10", "enable.idempotence", "true", "may store a message twice; choose no profile"),
         ("0.7", "callback.handler.props", "a=1=2", "is not of the form name=value,name=value"),
     ],
 )

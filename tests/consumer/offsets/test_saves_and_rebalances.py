@@ -126,7 +126,7 @@ def test_a_loop_that_waits_for_messages_inside_a_transaction_raises_an_error(
         for message in read_some(stream, 10):
             results.database.execute("INSERT INTO results VALUES (0, ?)", [message.value.decode()])
         feed.grow(topic, 2)
-        with pytest.raises(KafkaTimeoutError, match="end it before the loop asks for messages"):
+        with pytest.raises(KafkaTimeoutError, match="end it before the loop continues"):
             next(iter(stream))
         results.database.rollback()
         stream.rewind()
