@@ -120,11 +120,11 @@ class BoundedRead:
     Iteration, :meth:`batches` and :meth:`arrow_batches` share one position. After the end, and after
     :meth:`close`, a new loop raises ClosedError.
 
-    A BoundedRead closes itself when it has reached its end, when it is dropped, and at the end of a ``with``
-    block. It then closes the connections of *client* too. If *keeps_client* is true, the connections stay
-    open, because another read still uses them. If *exact* returns True for a partition, the first offset to
-    read must exist in the log of this partition. *stored* has the positions in an offset store, at which the
-    partitions begin.
+    A BoundedRead closes itself when it has reached its end, when the program no longer refers to it, and at
+    the end of a ``with`` block. It then closes the connections of *client* too. If *keeps_client* is true,
+    the connections stay open, because another read still uses them. If *exact* returns True for a partition,
+    the first offset to read must exist in the log of this partition. *stored* has the positions in an offset
+    store, at which the partitions begin.
     """
 
     def __init__(
@@ -266,8 +266,8 @@ class BoundedRead:
 class _Stored:
     """The stored positions at which a read begins, if *config* has an offset store.
 
-    *bounds* are those of a read without a store. They are stored where no position is stored. *start* and
-    *end* are arguments of :func:`read`.
+    *bounds* are those of a read without a store. If no position of a partition is stored, the first offset in
+    *bounds* is stored. *start* and *end* are arguments of :func:`read`.
     """
 
     def __init__(
@@ -281,7 +281,7 @@ class _Stored:
         self._found = bounds
         self._start = start
         self.bounds = dict(bounds)
-        """The bounds of each partition, which begin at the stored position."""
+        """The bounds of each partition: the stored position, and the offset before which to end."""
         self._saved: SavedPositions | None = None
         self._positions: dict[TopicPartition, StoredPosition] = {}
         if config.offset_store is None or config.group_id is None:

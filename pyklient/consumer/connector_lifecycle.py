@@ -1,8 +1,9 @@
 """The lifecycle of a connector, which begins to read once and ends once.
 
-A connector ends by ``close()``, with its ``with`` block, at the end of the program, or when it is dropped. A
-forked child leaves it to the parent process. The threads of a connector do not refer to its lifecycle, so the
-garbage collector can collect a connector that the program does not use any more.
+A connector ends when ``close()`` is called, at the end of its ``with`` block, at the end of the program, or
+when the program no longer refers to it. A forked child process does not end the connector of its parent
+process. The threads of a connector do not refer to its lifecycle, so the garbage collector can collect a
+connector that the program does not use any more.
 """
 
 import logging
@@ -190,16 +191,16 @@ class ConnectorLifecycle:
 
 _open: "weakref.WeakSet[ConnectorLifecycle]" = weakref.WeakSet()
 _leaving: "weakref.WeakSet[Membership]" = weakref.WeakSet()
-"""The memberships of connectors that were dropped without being closed. A membership is in this set as long
-as its thread runs."""
+"""The memberships of connectors that were not closed and to which the program no longer refers. A membership
+is in this set as long as its thread runs."""
 
 
 def _close_all() -> None:
     """Close the connectors that are still open when the program ends, without committing messages in hand.
 
-    Then wait until the connectors that were dropped have committed and left their groups. At the end, warn of
-    each connector that was left open. The warnings come last because Python may be set to raise an exception
-    for a warning.
+    Then wait until the connectors to which the program no longer referred have committed and left their
+    groups. At the end, warn of each connector that was left open. The warnings come last because Python may
+    be set to raise an exception for a warning.
     """
     left_open = {lifecycle: repr(lifecycle) for lifecycle in list(_open)}
     for lifecycle, name in left_open.items():

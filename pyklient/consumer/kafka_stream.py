@@ -2,7 +2,7 @@
 
 Threads refer to its StreamCore, and never to the KafkaStream or the connector. So the KafkaStream and the
 connector are garbage-collected when the user does not refer to them or to a loop any more. In this way
-pyklient notices that a connector was dropped without being closed.
+pyklient notices that the program no longer refers to a connector that was not closed.
 """
 
 from collections.abc import Collection, Iterator
@@ -99,12 +99,12 @@ class KafkaStream:
         Call this method when the handling of a message has failed, and before a new loop begins: a new loop
         would mark the message as done. No commit includes the message until it is handed out again. If a
         commit has included it already, the next commit stores the earlier offset. After an error of a
-        decoder, the message that could not be decoded comes again.
+        decoder, the message that could not be decoded is handed out again.
 
         If there is no message in hand, this method does nothing. There is none before the first message, and
         after ConsumerTimeout, because the loop had asked for the next message. If a rebalance has revoked the
-        partition meanwhile, the message comes again from the committed offset, to the member that reads the
-        partition now.
+        partition meanwhile, the member that owns the partition now gets the message again, because it begins
+        at the committed offset.
 
         Raises StreamInUseError while a loop in another thread reads the stream.
         """
@@ -210,7 +210,7 @@ class KafkaStream:
 
         Call this method once in each transaction, in the thread that reads the stream. The transaction must
         contain the results of all messages that the stream has handed out since the last save, and of no
-        others. It may be repeated as a whole if it was rolled back.
+        others. The transaction may be repeated as a whole if it was rolled back.
 
         Raises OffsetStoreFencedError if these results must not be stored: let the error roll the transaction
         back, then call :meth:`rewind`. Raises ConfigurationError if the connector has no ``offset_store``,

@@ -15,7 +15,7 @@ __all__ = [
 
 def new_turn_lock() -> Lock:
     """Return a new turn lock. A thread holds this lock while it commits, so that commits reach the offset
-    store in the order in which they were made."""
+    storage in the order in which they were made."""
     turn_lock: Lock = Lock()
     return turn_lock
 

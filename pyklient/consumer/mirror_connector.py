@@ -18,8 +18,8 @@ class MirrorConnector(ConsumerConnector):
         """Make a stream of the topics that *topics* selects, except for those in *excluded*.
 
         With *whole_batches*, each batch that a producer can send again unchanged is one message, whose value
-        is a RecordBatch. A partition that comes back in a rebalance is read from its committed offset again,
-        also if messages after it were handed out.
+        is a RecordBatch. A partition that is assigned to the connector again, after a rebalance, is read from
+        its committed offset, even if later messages were handed out already.
         """
         self._creation.whole_batches = whole_batches
         self._creation.excluded_topics = frozenset(excluded)

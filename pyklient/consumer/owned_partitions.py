@@ -52,7 +52,8 @@ class LookedUp(NamedTuple):
 class PartlyCommitted(OffsetAndMetadata):
     """A committed offset that only one of the group's two offset storages has.
 
-    Reading begins at this offset. The offset is committed again, to both stores, even if no message is read.
+    Reading begins at this offset. The offset is committed again, to both storages, even if no message is
+    read.
     """
 
     __slots__ = ()

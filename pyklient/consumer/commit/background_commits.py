@@ -170,8 +170,8 @@ class BackgroundCommits:
             self._wake.get()
 
     def _make_next(self, until: float = math.inf) -> None:
-        """Make the first commit of the queue, and queue its outcome for the callback. This takes no longer
-        than until the deadline of the commit, and no longer than until the time *until*.
+        """Make the first commit of the queue, and queue its outcome for the callback. This method returns at
+        the deadline of the commit, or at the time *until* if that is earlier.
 
         A commit that fails because the time *until* has come stays in the queue, and is made again later. If
         another thread is still making a commit at the time *until*, do nothing.
@@ -209,7 +209,8 @@ class BackgroundCommits:
                 self._commits.popleft()
 
     def _tell_next(self) -> None:
-        """Call the callback of the first outcome. Log a failure that has no callback."""
+        """Call the callback of the first commit whose outcome is queued. If the commit has failed and has no
+        callback, log the failure."""
         commit, error = self._outcomes[0]
         self._telling = True
         try:

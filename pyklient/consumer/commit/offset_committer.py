@@ -74,8 +74,8 @@ class OffsetCommitter:
         if a loop in another thread has it.
 
         Raises CommitError if some partitions were not committed; all others are committed. Raises
-        KafkaTimeoutError with the last failure after *timeout* seconds. If *once* is true, does not try again
-        after a failure, but raises it.
+        KafkaTimeoutError with the last failure after *timeout* seconds. If *once* is true, this method raises
+        the first failure, and does not try again.
         """
         deadline = time.monotonic() + timeout
         find = partial(self._uncommitted.find, streams, in_hand=True)

@@ -16,7 +16,8 @@ __all__ = ["NO_BYTES", "FetchQueue"]
 NO_BYTES = memoryview(b"")
 _TICK = 1.0
 _LEASE_TICK = 0.1
-"""The longest time, in seconds, after which a loop notices that its lease was extended."""
+"""The longest time, in seconds, after which a loop notices that its lease (the time until which it may get
+messages) was extended."""
 _NAMED = 20
 
 

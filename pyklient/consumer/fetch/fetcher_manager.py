@@ -129,8 +129,8 @@ class FetcherManager:
         return [cursor for cursor in self._budget.cursors if cursor.active]
 
     def cancel_lookups(self) -> None:
-        """Wake the threads that wait for the offsets of start points, because the connector was dropped. This
-        call acquires no lock and never waits."""
+        """Wake the threads that wait for the offsets of start points, because the program no longer refers to
+        the connector. This call acquires no lock and never waits."""
         self._starts.close()
 
     def abandon(self, then: Callable[[], None]) -> None:

@@ -41,7 +41,8 @@ _NOT_READ: Final = "is not waited for any more, because the partition is not rea
 
 @dataclass(slots=True)
 class _Wait:
-    """A fetcher waits at *offset*, the last stable offset of *partition*, since the time *since*."""
+    """The wait of a fetcher at *offset*, the last stable offset of *partition*. It began at the time
+    *since*."""
 
     partition: TopicPartition
     offset: int
@@ -51,7 +52,8 @@ class _Wait:
 
 @dataclass(frozen=True, slots=True)
 class _Report:
-    """The log message that is due about *wait*: that it has begun, or how it has *ended* after *seconds*."""
+    """A log message that is due about *wait*. If *ended* is None, it says that the wait lasts. Otherwise it
+    says how the transaction has ended, after a wait of *seconds* seconds."""
 
     wait: _Wait
     seconds: float
@@ -99,7 +101,7 @@ class OpenTransactions:
             self._end(wait, _NOT_READ, time.monotonic())
 
     def check(self, now: float) -> None:
-        """Report the waits that last longer than the bound."""
+        """Report the waits that last longer than ``open_transaction_warning_ms``."""
         if not self._waits or self._bound is None:
             return
         for wait in list(self._waits.values()):

@@ -23,8 +23,8 @@ class ListenerCalls:
     def __init__(self, listeners: Sequence[ConsumerRebalanceListener]) -> None:
         self._listeners = listeners
         self._assigned: set[TopicPartition] = set()
-        """The partitions that the listeners believe to be assigned: they were told of the assignment, and not
-        yet that the partitions are revoked or lost."""
+        """The partitions that the listeners count as assigned: a listener was told that they are assigned,
+        and was not told since then that they are revoked or lost."""
         self._before_first = True
         """True until the listeners were told of the first assignment."""
 
@@ -38,8 +38,8 @@ class ListenerCalls:
         """Tell the listeners that *partitions* are given back, and that their offsets can still be
         committed.
 
-        Before the first assignment, only the listeners of Scala's consumer are told, as by Kafka: Java's
-        consumer has nothing to revoke when it joins for the first time.
+        Before the first assignment, only listeners with the methods of Scala's listener are told, as Kafka
+        does. Java's consumer tells its listeners nothing when it joins for the first time.
         """
         self._assigned.difference_update(partitions)
         self._call(

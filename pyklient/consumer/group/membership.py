@@ -1,5 +1,5 @@
-"""The interface of memberships, which decide what a client owns: by Kafka's classic protocol, without a
-group, or by another rule."""
+"""The interface of memberships. A membership decides which partitions a client owns, for example by Kafka's
+classic group protocol."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -39,8 +39,8 @@ class Membership(Protocol):
         """Give all partitions back, and end. Return within about *timeout* seconds."""
 
     def abandon(self, then: Callable[[], None]) -> bool:
-        """Leave because the connector was dropped, and call *then* as the last step, on a thread of this
-        membership.
+        """Leave because the program no longer refers to the connector. Call *then* as the last step, on a
+        thread of this membership.
 
         This acquires no lock and never waits. Return False if that thread has ended already: *then* might
         never be called.

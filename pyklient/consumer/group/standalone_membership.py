@@ -62,7 +62,8 @@ class StandaloneMembership:
             self._loop.give_back(timeout)
 
     def abandon(self, then: Callable[[], None]) -> bool:
-        """End because the connector was dropped, and call *then* as the last step of the thread.
+        """End because the program no longer refers to the connector. Call *then* as the last step of the
+        thread.
 
         Return False if the thread has ended already: *then* might never be called.
         """

@@ -1,9 +1,10 @@
 """The text that a ParallelConsumer commits with an offset: it lists later offsets whose messages are handled.
 
-A text describes the offsets after the committed one, either as the lengths of runs (not completed, completed,
-not completed, …) or as one bit per offset, whichever is shorter. Brokers accept texts of 4,096 characters by
-default (``offset.metadata.max.bytes``). ``fits`` tells in advance if a text will be short enough. A message
-is handed out only if a text has space to list it as completed.
+A text describes the offsets after the committed one in one of two forms, whichever is shorter. The first form
+is the lengths of ranges of offsets that are, in turn, not completed and completed. The second form is one bit
+per offset. Brokers accept texts of 4,096 characters by default (``offset.metadata.max.bytes``). ``fits``
+tells in advance if a text will be short enough. A message is handed out only if a text has space to list it
+as completed.
 """
 
 from base64 import b64decode, b64encode
@@ -55,7 +56,7 @@ def fits(span: int, gaps: int) -> bool:
     """Return True if the text of :func:`encode` is always short enough for completed offsets among the next
     *span* offsets.
 
-    *gaps* is the largest possible number of runs of offsets that are not completed.
+    *gaps* is the largest possible number of ranges of offsets that are not completed.
     """
     return span <= _MOST_BYTES * 8 or 2 * gaps * _varint_size(span) <= _MOST_BYTES
 

@@ -17,7 +17,7 @@ _TICK = 0.2
 
 
 class _KeyQueue:
-    """The messages of one key. At most one of them is with a worker at a time."""
+    """The messages of one key. Workers handle at most one of them at a time."""
 
     __slots__ = ("busy", "key", "ready", "waiting")
 
@@ -161,7 +161,7 @@ class KeyQueues:
         self._finished.notify_all()
 
     def stop(self) -> None:
-        """Give out no more messages. Workers finish the messages that they handle.
+        """Give workers no more messages. They finish the messages that they handle.
 
         This method acquires no lock, so a signal handler may call it.
         """

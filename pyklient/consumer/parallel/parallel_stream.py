@@ -22,7 +22,7 @@ _TICK = 0.2
 
 
 class ParallelStream(StreamCore):
-    """A stream that puts its messages into the queues of keys, from which workers get them.
+    """A stream that puts its messages into queues, one for each key. Workers get the messages from there.
 
     Commits and the assignment handler use it like any other stream. The position of a partition is the offset
     of its first message that is not completed. A revoked partition is given back when no worker handles a
@@ -109,8 +109,8 @@ class ParallelStream(StreamCore):
         return True
 
     def handed(self, *, in_hand: bool) -> dict[TopicPartition, Position]:
-        """Return the position of each partition, before its first message in hand. *in_hand* has no
-        effect."""
+        """Return the position of each partition: the offset of its first message that is not completed.
+        *in_hand* has no effect."""
         with self._lock:
             found = super().handed(in_hand=True)
             for partition, read in found.items():

@@ -3,7 +3,7 @@
 When a loop asks for the next message, the previous message is done. If two threads read one stream, each
 would mark the other thread's messages as done, and messages that nobody has handled would be committed. So a
 stream has one active loop, in the thread that made its last step. Another thread gets an error until that
-loop has ended, was closed or dropped, or its thread has ended.
+loop has ended or was closed, the program no longer refers to it, or its thread has ended.
 """
 
 import os

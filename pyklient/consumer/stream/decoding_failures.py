@@ -48,8 +48,9 @@ class DecodingFailures:
         has only partitions in which a single offset was skipped, because the end of the damaged batch is not
         known."""
         self._skipped: tuple[Cursor, int] | None = None
-        """The cursor that was counted last for a skip, and the offset after the skip. If the skip was
-        interrupted before another cursor took over, the same skip comes again and is not counted again."""
+        """The cursor that was counted last for a skip, and the offset after the skip. If Ctrl-C interrupts
+        the skip before another cursor replaces this one, the same offsets are skipped again, but not counted
+        again."""
         self._unlogged: list[tuple[CorruptRecords, int]] = []
         """The skips that are still to be logged, with their levels, because Ctrl-C came before that."""
 

@@ -1,4 +1,5 @@
-"""The partitions that one stream has acquired in an offset store, and what the program has saved of them.
+"""The partitions that one stream has acquired in an offset store, and the positions that the program has
+saved there.
 
 A transaction of the program may be rolled back after its save, and the stream does not learn of that. So a
 save is *unconfirmed* at first. It is confirmed when the store has one of its offsets: when a later save
@@ -31,8 +32,8 @@ _BEFORE_STORED: Final = (
 
 
 class Save:
-    """A save of a stream: how often its loops had asked for messages, the positions that it had handed out,
-    and the changes in the store."""
+    """A call of ``save_offsets`` of a stream: the number of times that the stream's loops had asked for
+    messages by then, the positions that the stream had handed out, and the changes in the store."""
 
     __slots__ = ("asks", "changes", "confirmed", "handed")
 
@@ -69,7 +70,7 @@ class Acquired:
 
     @property
     def certain(self) -> bool:
-        """True if the store has had the offset ``begins`` for certain."""
+        """True if it is certain that the store has had the offset ``begins``."""
         return self.save is None or self.save.confirmed
 
     def all_saved(self, position: Position) -> bool:
@@ -86,7 +87,7 @@ class Acquired:
             self.outdated = _AFTER_SEEK
 
     def go_back(self, offset: int) -> None:
-        """Record that the messages from *offset* on come again."""
+        """Record that the messages from *offset* on are handed out again."""
         if self.begins is not None and offset < self.begins:
             self.begins, self.save = offset, None
         if self.done is not None and offset < self.done:

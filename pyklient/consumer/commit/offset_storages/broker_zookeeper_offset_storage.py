@@ -59,8 +59,8 @@ class BrokerZooKeeperOffsetStorage:
         """Write *positions*. Return the positions that the broker has rejected.
 
         ZooKeeper does not know which member owns the partitions, so *identity* is not used. Raises
-        KafkaTimeoutError after *timeout* seconds. If *once* is true, does not try again after a failure, but
-        raises it.
+        KafkaTimeoutError after *timeout* seconds. If *once* is true, this method raises the first failure,
+        and does not try again.
         """
         rejections: dict[TopicPartition, Rejection] = {}
         left = dict(positions)

@@ -16,10 +16,10 @@ __all__ = ["DualOffsetStorage"]
 class DualOffsetStorage:
     """An OffsetStorage that keeps each position both in *kafka* and in *zookeeper*.
 
-    A group uses both stores while its members change from one store to the other. A position counts as
-    committed only when both stores have it, so members that use only one store find the commits of this
+    A group uses both storages while its members change from one storage to the other. A position counts as
+    committed only when both storages have it, so members that use only one storage find the commits of this
     member there. This member resumes at the larger of the two offsets, so it finds the commits of the other
-    members. It also commits the offset at which it resumes, so that both stores have the offsets of all
+    members. It also commits the offset at which it resumes, so that both storages have the offsets of all
     partitions, even if there are no new messages.
     """
 
@@ -31,10 +31,10 @@ class DualOffsetStorage:
         self, partitions: Collection[TopicPartition], timeout: float
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """Return the larger of the two offsets of each of *partitions*, with the metadata in Kafka. Return
-        None for a partition that has no offset in either store.
+        None for a partition that has no offset in either storage.
 
-        If the two stores have different offsets for a partition, return a PartlyCommitted, so that the member
-        commits the larger offset to both.
+        If the two storages have different offsets for a partition, return a PartlyCommitted, so that the
+        member commits the larger offset to both.
         """
         deadline = time.monotonic() + timeout
         in_kafka = self._kafka.fetch(partitions, timeout)
@@ -50,7 +50,7 @@ class DualOffsetStorage:
         once: bool = False,
     ) -> Rejections:
         """Store *positions* in Kafka, and then store the accepted positions in ZooKeeper too. Return the
-        positions that either store has rejected.
+        positions that either storage has rejected.
 
         Kafka comes first, because it rejects the positions of a member that the group has removed. ZooKeeper
         does not know which member owns a partition.
@@ -65,19 +65,19 @@ class DualOffsetStorage:
     def commit_async(
         self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity
     ) -> "Future[Rejections] | None":
-        """Store *positions* in both stores, and wait for the results for a limited time. Return None if a
-        store cannot be reached."""
+        """Store *positions* in both storages, and wait for the results for a limited time. Return None if a
+        storage cannot be reached."""
         if self.unreachable() is not None:
             return None
         return commit_here(self, positions, identity)
 
     def unreachable(self) -> KafkaError | None:
-        """Return the reason why one of the stores cannot be reached at the moment. Return None if no reason
+        """Return the reason why one of the storages cannot be reached at the moment. Return None if no reason
         is known."""
         return self._kafka.unreachable() or self._zookeeper.unreachable()
 
     def stop_retrying(self) -> None:
-        """From now on, do not try again if a store cannot be reached. The client calls this method when it
+        """From now on, do not try again if a storage cannot be reached. The client calls this method when it
         closes."""
         self._kafka.stop_retrying()
         self._zookeeper.stop_retrying()
@@ -87,7 +87,7 @@ def _larger(
     in_kafka: OffsetAndMetadata | None, in_zookeeper: OffsetAndMetadata | None
 ) -> OffsetAndMetadata | None:
     """Return the larger of the two offsets of a partition, or None if both are None. The result is a
-    PartlyCommitted if the two stores differ."""
+    PartlyCommitted if the two storages differ."""
     if in_zookeeper is None or in_kafka is None:
         found = in_kafka or in_zookeeper
         return None if found is None else PartlyCommitted(*found)

@@ -105,8 +105,8 @@ class KafkaOffsetStorage:
         """Commit *positions* as the member with *identity*. Return the positions that the coordinator has
         rejected.
 
-        Raises KafkaTimeoutError after *timeout* seconds. If *once* is true, does not try again after a
-        failure, but raises it.
+        Raises KafkaTimeoutError after *timeout* seconds. If *once* is true, this method raises the first
+        failure, and does not try again.
         """
         try:
             return self._dialogues.play(

@@ -17,7 +17,7 @@ class NoOffsetStorage:
     def fetch(
         self, partitions: Collection[TopicPartition], timeout: float
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Return None for each of *partitions*, because this store has no positions."""
+        """Return None for each of *partitions*, because this storage has no positions."""
         return dict.fromkeys(partitions)
 
     def commit(
@@ -34,12 +34,12 @@ class NoOffsetStorage:
     def commit_async(
         self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity
     ) -> "Future[Rejections] | None":
-        """Return None, because no positions can be sent to this store."""
+        """Return None, because no positions can be sent to this storage."""
         return None
 
     def unreachable(self) -> KafkaError | None:
-        """Return None, because this store can always be reached."""
+        """Return None, because this storage can always be reached."""
         return None
 
     def stop_retrying(self) -> None:
-        """Do nothing, because this store never tries again."""
+        """Do nothing, because this storage never tries again."""

@@ -53,8 +53,8 @@ class OffsetStorage(Protocol):
         """Store *positions* as the member with *identity*. Return the partitions whose positions were
         rejected.
 
-        Raise the last failure if the store cannot be reached within *timeout* seconds. If *once* is true, do
-        not try again after a failure, but raise it.
+        Raise the last failure if the storage cannot be reached within *timeout* seconds. If *once* is true,
+        do not try again after a failure, but raise it.
         """
 
     def commit_async(
@@ -63,14 +63,14 @@ class OffsetStorage(Protocol):
         """Store *positions* without waiting for the response. Return None if they cannot be sent now."""
 
     def unreachable(self) -> KafkaError | None:
-        """Return the reason why the store cannot be reached at the moment. Return None if no reason is
+        """Return the reason why the storage cannot be reached at the moment. Return None if no reason is
         known."""
 
     def stop_retrying(self) -> None:
-        """From now on, do not try again if the store cannot be reached. The client calls this method when it
-        closes.
+        """From now on, do not try again if the storage cannot be reached. The client calls this method when
+        it closes.
 
-        This is also true for calls that are running in other threads.
+        This also applies to calls that are running in other threads.
         """
 
 
@@ -80,8 +80,8 @@ def commit_here(
     """Store *positions* in *store*, and wait for the result for at most two seconds. Return a future that is
     done.
 
-    This function is for stores whose ``commit_async`` has to wait, because a later commit might otherwise be
-    stored before the present commit.
+    This function is for storages whose ``commit_async`` has to wait, because a later commit might otherwise
+    be stored before the present commit.
     """
     done: Future[Rejections] = Future()
     try:

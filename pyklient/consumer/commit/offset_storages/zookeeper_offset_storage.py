@@ -1,4 +1,4 @@
-"""The offset storage in ZooKeeper. Like Kafka's consumer in Scala, it has a node for each partition."""
+"""The offset storage in ZooKeeper. It has a node for each partition, as Kafka's consumer in Scala does."""
 
 import logging
 from collections.abc import Collection, Mapping
@@ -53,8 +53,8 @@ class ZooKeeperOffsetStorage:
     ) -> Rejections:
         """Write *positions* to ZooKeeper. No position is rejected.
 
-        ZooKeeper does not know which member owns the partitions, so *identity* is not used. This store never
-        tries again, so *once* is not used either.
+        ZooKeeper does not know which member owns the partitions, so *identity* is not used. This storage
+        never tries again, so *once* is not used either.
         """
         offsets = {each: position.offset for each, position in positions.items()}
         self._play(write_offsets(self._group_id, offsets), timeout)

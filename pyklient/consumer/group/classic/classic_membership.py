@@ -127,8 +127,8 @@ class ClassicMembership:
         self._loop.handover.thread.end()
 
     def abandon(self, then: Callable[[], None]) -> bool:
-        """Leave the group because the connector was dropped, and call *then* as the last step of the group
-        thread.
+        """Leave the group because the program no longer refers to the connector. Call *then* as the last step
+        of the group thread.
 
         Return False if the group thread has ended already: *then* might never be called.
         """

@@ -85,8 +85,8 @@ class Member:
     def forget(self, code: int = 0) -> None:
         """Make the member join as a new member next time, because of the error *code*.
 
-        After ILLEGAL_GENERATION, the member keeps its member id. If it joined with a new
-        id, the group would wait in vain for a member with the old id.
+        After ILLEGAL_GENERATION, the member keeps its member id. If it joined with a new id, the group would
+        wait in vain for a member with the old id.
         """
         self.generation = -1
         self.owned = frozenset()

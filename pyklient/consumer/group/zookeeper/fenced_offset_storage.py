@@ -29,7 +29,7 @@ _PAUSE = 0.1
 class FencedOffsetStorage:
     """An OffsetStorage that keeps positions in *store*, as long as *member* still owns its partitions.
 
-    Before each commit, this store sends one request to ZooKeeper. The answer shows whether the session in
+    Before each commit, this storage sends one request to ZooKeeper. The answer shows whether the session in
     which the member became the owner still exists. If that session is over, other members may own the
     partitions already and may have committed newer offsets, so the commit is rejected. Without an answer,
     nothing is committed. Scala's consumer does not check this, and may overwrite a newer offset.
@@ -99,12 +99,12 @@ class FencedOffsetStorage:
         return rejections
 
     def unreachable(self) -> KafkaError | None:
-        """Return the reason why ZooKeeper or the store cannot be reached at the moment. Return None if no
+        """Return the reason why ZooKeeper or the storage cannot be reached at the moment. Return None if no
         reason is known."""
         return self._registry.unreachable() or self.store.unreachable()
 
     def stop_retrying(self) -> None:
-        """From now on, do not try again if ZooKeeper or the store cannot be reached. The client calls this
+        """From now on, do not try again if ZooKeeper or the storage cannot be reached. The client calls this
         method when it closes."""
         self._closing.set()
         self.store.stop_retrying()

@@ -92,7 +92,8 @@ class ZooKeeperMembership:
         self.join(timeout)
 
     def abandon(self, then: Callable[[], None]) -> bool:
-        """Leave because the connector was dropped, and call *then* as the last step of the member's thread.
+        """Leave because the program no longer refers to the connector. Call *then* as the last step of the
+        member's thread.
 
         Return False if the thread has ended already: *then* might never be called.
         """
