@@ -296,8 +296,9 @@ class TransactionDescription:
 
     ``state`` is, for example, ``Ongoing`` while a transaction is open, and ``Empty`` before the first one.
     ``began_ms`` is the time at which the open transaction began, and None if none is open. ``partitions`` are
-    those of the open transaction, without those that have their markers already. The coordinator aborts a
-    transaction ``timeout_ms`` after its beginning. ``coordinator`` is the node id of the coordinator.
+    the partitions of the open transaction to which the coordinator has not written the transaction's end yet.
+    The coordinator aborts a transaction ``timeout_ms`` after its beginning. ``coordinator`` is the node id of
+    the coordinator.
     """
 
     transactional_id: str

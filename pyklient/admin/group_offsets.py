@@ -156,7 +156,7 @@ class GroupOffsets:
         return {each: offset for each, offset in due.items() if each not in changed}
 
     def _read(self, first: Storage) -> _Read:
-        """Read the offsets of both storages, those of *first* first."""
+        """Read the offsets of both storages, beginning with the storage *first*."""
         if self._registry is None:
             return _Read(self._ask(group_offsets(self._group_id)), ZooKeeperOffsets())
         # Asking for the coordinator of a group makes brokers create the topic in which they store offsets.
@@ -220,7 +220,7 @@ class GroupOffsets:
 
     def _members(self, found: _Read) -> int:
         """Return the number of members of the group, at the brokers and in ZooKeeper. Raises
-        ConfigurationError if the brokers do not know, and ZooKeeper cannot be asked."""
+        ConfigurationError if the brokers do not know this number, and ZooKeeper cannot be asked."""
         if not found.in_use:
             return found.zookeeper.members
         at_brokers = self._ask(members_at_brokers(self._group_id))

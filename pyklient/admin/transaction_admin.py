@@ -27,7 +27,7 @@ class TransactionAdmin(ThreadlessClient):
         """Return the transactional ids that the coordinators know, sorted.
 
         If *states* is not empty, only ids in one of these states are returned, such as ``Ongoing``. With
-        *longer_than_ms*, only those are returned whose transaction has been open for longer than this time;
+        *longer_than_ms*, only ids whose transaction has been open for longer than this time are returned;
         this needs Kafka 3.8.
         """
         wanted = [argument_checks.text(each, "states") for each in argument_checks.several(states, "states")]
@@ -58,7 +58,7 @@ class TransactionAdmin(ThreadlessClient):
         self, partition: TopicPartition, start: int, force: bool = False, timeout: float | None = None
     ) -> OpenTransaction:
         """Abort the transaction that begins at the offset *start* of *partition*, in this partition alone.
-        Return the transaction as it was.
+        Return the transaction as it was before.
 
         Raises ConfigurationError if no open transaction begins there. A transaction that does not hang is
         aborted only if *force* is true: its other partitions stay as they are, and its producer may still

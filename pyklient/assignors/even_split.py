@@ -1,4 +1,4 @@
-"""Divides items into runs of consecutive items."""
+"""Divides items into groups of consecutive items."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -10,8 +10,8 @@ _T = TypeVar("_T")
 
 
 def split_evenly(items: Sequence[_T], takers: int) -> list[Sequence[_T]]:
-    """Divide *items* into *takers* runs of consecutive items. The sizes of the runs differ by at most one,
-    and longer runs come first.
+    """Divide *items* into *takers* groups of consecutive items. The sizes of the groups differ by at most
+    one, and larger groups come first.
 
     >>> split_evenly(range(10), 3)
     [range(0, 4), range(4, 7), range(7, 10)]

@@ -25,7 +25,7 @@ def properties_or_file(given: Properties) -> Mapping[str, object]:
 def read_properties(path: Path) -> dict[str, str]:
     """Return the properties in the file at *path*.
 
-    Empty lines are left out, and lines that begin with ``#`` or ``!``. Unlike in Java, a backslash has no
+    Empty lines, and lines that begin with ``#`` or ``!``, are left out. Unlike in Java, a backslash has no
     meaning. Raises ConfigurationError if the file cannot be read, or if another line is not ``name=value``.
     """
     try:

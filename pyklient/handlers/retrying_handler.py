@@ -25,7 +25,8 @@ class RetryingHandler:
     change. All attempts and pauses together must take less than ``max_poll_interval_ms``, or the member
     leaves its group.
 
-    It can be pickled if *handler* can, so it may run in the processes of ``ConsumerConnector.parallel``.
+    A RetryingHandler can be pickled if *handler* can be pickled. So it may run in the processes of
+    ``ConsumerConnector.parallel``.
     """
 
     def __init__(

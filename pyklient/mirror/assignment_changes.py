@@ -1,4 +1,5 @@
-"""The changes of the assignment. The rebalance thread asks for them, and the thread of a task makes them."""
+"""The changes of the assignment of a mirror's task. The rebalance thread asks for a change, and the thread of
+the task makes it."""
 
 import logging
 import threading
@@ -17,7 +18,7 @@ _log = logging.getLogger("pyklient.mirror")
 _CHANGE_TIMEOUT: Final = 45.0
 """The seconds for which a rebalance waits until the task has committed the offsets of revoked partitions."""
 _LONGEST_WAIT: Final = 0.2
-"""The seconds after which a waiting rebalance looks if the task has ended."""
+"""The seconds after which a waiting rebalance checks if the task has ended."""
 
 
 class AssignmentChange:
@@ -66,7 +67,8 @@ class AssignmentChanges(ConsumerRebalanceListener):
         self._ask(AssignmentChange(partitions, assigned=True))
 
     def on_partitions_revoked(self, partitions: Collection[TopicPartition]) -> None:
-        """Commit what is confirmed of *partitions*, before another member continues them."""
+        """Commit the offsets of *partitions* up to which all copies are confirmed, before another member
+        continues there."""
         self._has_none()
         self._ask(AssignmentChange(partitions, revoked=True))
 

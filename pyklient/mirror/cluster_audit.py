@@ -23,7 +23,7 @@ Progress: TypeAlias = Callable[[str, str, int], object]
 a topic, and the number of its records that were read so far."""
 
 _OF_READING: Final = {"isolation_level": "read_committed"}
-"""Default options of the consumers of an audit: those with which mirrors read."""
+"""Default options of the consumers of an audit. Mirrors read with the same options."""
 _TICK: Final = 1.0
 _MOST_MESSAGES: Final = 10_000
 
@@ -32,8 +32,8 @@ _MOST_MESSAGES: Final = 10_000
 class Contents:
     """The records of a partition or topic: their number, the bytes of their keys and values, and digests.
 
-    ``digest`` is that of keys, values and headers, ``timestamps`` that of the timestamps. ``has_timestamps``
-    is true if every record has a timestamp.
+    ``digest`` is the digest of the keys, values and headers, and ``timestamps`` is the digest of the
+    timestamps. ``has_timestamps`` is true if every record has a timestamp.
     """
 
     records: int
@@ -139,7 +139,7 @@ class _Times:
     until: datetime | None
 
     def select(self, messages: Sequence[Message]) -> Sequence[Message]:
-        """Return those of *messages* whose timestamps are in the range."""
+        """Return the *messages* whose timestamps are in the range."""
         if self.since is None and self.until is None:
             return messages
         first = float("-inf") if self.since is None else self.since.timestamp() * 1000
@@ -198,8 +198,8 @@ def _read(
     partitions: int,
     report: Callable[[int], None],
 ) -> dict[int | None, Contents]:
-    """Read *topic*, which has so many *partitions*, and return the contents of each of them, or those of the
-    whole topic under None."""
+    """Read *topic*, which has *partitions* partitions. Return the contents of each partition, or the contents
+    of the whole topic under the key None."""
     keys: Iterable[int | None] = range(partitions) if by == "partition" else [None]
     counted = {key: _Counted(by) for key in keys}
     if not partitions:

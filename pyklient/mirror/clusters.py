@@ -21,19 +21,19 @@ def options_of_cluster(cluster: Cluster, what: str) -> dict[str, Any]:
 
 
 def cluster_name(options: Mapping[str, Any]) -> str:
-    """Return the name of the cluster of a client with *options* for messages: the brokers or ZooKeeper's
-    servers at which the client begins."""
+    """Return a name, for messages, of the cluster of a client with *options*: its bootstrap servers, or its
+    ZooKeeper servers."""
     servers = options.get("bootstrap_servers") or options.get("zookeeper") or DEFAULT_SERVERS
     return servers if isinstance(servers, str) else ",".join(map(str, servers))
 
 
 def known_options(config: type[ClientConfig], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those of *options* that a client with *config* has."""
+    """Return the *options* that a client with the class *config* has."""
     known = {item.name for item in fields(config)}
     return {name: value for name, value in options.items() if name in known}
 
 
 def read_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those of *options*, which are those of a consumer, that ``read`` accepts: all but those for
-    members of groups."""
+    """Return the *options* of a consumer that ``read`` accepts: all options except those for members of
+    groups."""
     return {name: value for name, value in options.items() if name not in NOT_READ}

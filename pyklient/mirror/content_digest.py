@@ -34,7 +34,7 @@ class OrderedDigest:
         self._timestamps = _new_hash()
 
     def add(self, messages: Sequence[Message]) -> None:
-        """Add *messages*, which follow those that were added before."""
+        """Add *messages*, which follow the messages that were added before."""
         self._keys.add([each.key for each in messages])
         self._values.add([each.value for each in messages])
         self._headers.update(b"".join(map(_headers, messages)))
@@ -65,7 +65,7 @@ class _ColumnHash:
         self._bytes.update(b"".join(filter(None, column)))
 
     def digest(self) -> bytes:
-        """Return the hash of the lengths, followed by that of the bytes."""
+        """Return the hash of the lengths, followed by the hash of the bytes."""
         return self._lengths.digest() + self._bytes.digest()
 
 

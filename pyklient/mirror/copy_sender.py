@@ -35,9 +35,10 @@ _PAUSE: Final = 0.5
 class CopySender:
     """Sends copies of the messages that a task has read. The thread of the task uses it.
 
-    *source* is a client of the source cluster. *producer* and *targets* belong to the target cluster.
-    *records* gets what was sent, and *failures* what can never be sent. While the target cluster cannot be
-    reached, the sender makes the *changes* of the assignment, and tries again until *stopping* is set.
+    *source* is a client of the source cluster. *producer* and *targets* belong to the target cluster. The
+    sender adds records that it has sent to *records*, and passes records that can never be sent to
+    *failures*. While the target cluster cannot be reached, the sender makes the *changes* of the assignment,
+    and tries again until *stopping* is set.
     """
 
     def __init__(
@@ -64,17 +65,17 @@ class CopySender:
         self._outage = Outage(_log, f"mirroring to {producer!r}", "mirror_outage")
 
     def lose(self, partitions: Collection[TopicPartition]) -> None:
-        """Send no more of the messages in hand of *partitions*, which this member has lost. Those that were
-        sent in the same call of :meth:`send` do not count."""
+        """Send no more of the messages in hand of *partitions*, which this member has lost. Messages that the
+        present call of :meth:`send` has sent already are not counted as sent."""
         self._lost.update(partitions)
 
     def forget_lost(self) -> None:
-        """Send messages of all partitions again: those in hand are done."""
+        """Send the messages of all partitions again, because the messages in hand are done."""
         self._lost.clear()
 
     def send(self, messages: list[Message]) -> None:
-        """Send a copy of each message, except for those of lost partitions. Leave out the others when the
-        mirror is closed."""
+        """Send a copy of each message, except for the messages of lost partitions. Stop when the mirror is
+        closed."""
         sent: list[Sent] = []
         try:
             if self._rules.handler is None and not self._rules.passes_batches:

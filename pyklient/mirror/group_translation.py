@@ -32,8 +32,9 @@ _MOST_SHOWN: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class TranslatedOffset:
-    """The committed offset of a group in one partition: in the source cluster, translated, and as it is
-    committed in the target cluster. ``committed`` is None if the group has no offset there."""
+    """The committed offset of a group in one partition. ``source`` is the offset that is committed in the
+    source cluster. ``translated`` is the offset for it in the target cluster. ``committed`` is the offset
+    that is committed in the target cluster, or None if there is none."""
 
     source: int
     translated: int
@@ -59,7 +60,7 @@ def translate_offsets(
 
     *mirror_group* is the group of the mirror that copies, or has copied, from *source* to *target* with the
     argument ``groups``. Partitions that this mirror has not copied are left out. No record is skipped, but
-    records whose exact offsets the mirror has forgotten come again.
+    the group gets records again if the mirror has forgotten their exact offsets.
 
     An offset is never made smaller. Raises BrokerError NON_EMPTY_GROUP with *execute* if the group has
     members in the target cluster, and ConfigurationError if no partition can be translated.
@@ -105,7 +106,7 @@ def _translate_once(
 
 class GroupTranslation:
     """Translates the offsets of all groups of the cluster *source* that *groups* allows, again and again, and
-    commits them to the cluster *target*. *mirror_group* is left out."""
+    commits them to the cluster *target*. It leaves out *mirror_group*, the group of the mirror itself."""
 
     def __init__(
         self,
@@ -121,13 +122,14 @@ class GroupTranslation:
         self._mirror_group = mirror_group
         self._stopping = stopping
         self._left_out: dict[str, dict[TopicPartition, str]] = {}
-        """Why offsets of each group were not translated last. Each reason is logged once."""
+        """For each group, the reasons why offsets were not translated the last time. Each reason is logged
+        once."""
 
     def translate(self, syncs: Mapping[TopicPartition, Sequence[StoredSync]]) -> None:
         """Commit the translated offsets of the partitions in *syncs*.
 
         A group with members in the target cluster is left alone. An error is logged, and the next call tries
-        again. When the mirror is stopping, the other groups are left out.
+        again. When the mirror is stopping, the remaining groups are left out.
         """
         if not syncs:
             return
@@ -187,7 +189,8 @@ def _read_syncs(options: Mapping[str, Any], mirror_group: str) -> dict[TopicPart
 def _fitting(
     syncs: Mapping[TopicPartition, Sequence[StoredSync]], topic_ids: Mapping[str, str | None]
 ) -> dict[TopicPartition, list[OffsetSync]]:
-    """Return the syncs that are not those of a deleted topic. *topic_ids* are those of the target cluster."""
+    """Return *syncs* without the syncs of deleted topics. *topic_ids* has the ids of the topics in the target
+    cluster."""
     return {
         source: [each.sync for each in stored if each.fits(topic_ids.get(source.topic))]
         for source, stored in syncs.items()
@@ -209,8 +212,8 @@ def _translate(
     committed: Mapping[TopicPartition, int],
     syncs: Mapping[TopicPartition, Sequence[OffsetSync]],
 ) -> tuple[dict[TopicPartition, TranslatedOffset], dict[TopicPartition, str]]:
-    """Return the translated offsets of the group, and why those of other partitions in *committed* are not
-    translated. All partitions have an entry in *syncs*."""
+    """Return the translated offsets of the group. Also return, for each other partition in *committed*, the
+    reason why its offset is not translated. All partitions have an entry in *syncs*."""
     found: dict[TopicPartition, TranslatedOffset] = {}
     left_out: dict[TopicPartition, str] = {}
     if not committed:
@@ -242,8 +245,9 @@ def _reason(
     committed: Collection[TopicPartition],
     left_out: Mapping[TopicPartition, str],
 ) -> str:
-    """Return why no offset of the group can be translated, and what to do. *syncs* and *committed* are the
-    partitions of which the mirror has stored syncs, and for which the group has committed offsets."""
+    """Return the reason why no offset of the group can be translated, and what to do. *syncs* are the
+    partitions of which the mirror has stored syncs. *committed* are the partitions for which the group has
+    committed offsets."""
     if left_out:
         reasons = [f"{each}: {reason}" for each, reason in sorted(left_out.items())]
         more = f" (and {len(reasons) - _MOST_SHOWN} more)" if len(reasons) > _MOST_SHOWN else ""
@@ -270,8 +274,8 @@ def _reason(
 
 
 def _commit(target: Admin, group_id: str, found: Mapping[TopicPartition, TranslatedOffset]) -> int:
-    """Commit those translated offsets in *found* that are larger than the committed ones. Return their
-    number."""
+    """Commit the translated offsets in *found* that are larger than the offsets committed so far. Return
+    their number."""
     positions = {each: OffsetAndMetadata(offset.translated) for each, offset in found.items() if offset.moves}
     if positions:
         target.reset_offsets(

@@ -80,7 +80,7 @@ class Mirror:
     confirmed the record, at most every *commit_interval* seconds. After a crash, the records since the last
     commit are copied again. A group without committed offsets begins at the oldest records, unless the
     options of the source have another ``auto_offset_reset``. Records of aborted and open transactions are not
-    copied, unless they have ``isolation_level="read_uncommitted"``.
+    copied, unless the options of the source have ``isolation_level="read_uncommitted"``.
 
     If a record cannot be sent, the mirror ends with an error. If *abort_on_send_failure* is false, the record
     is logged, counted and dropped instead. ``handler(message)`` returns the records to send for a message, as

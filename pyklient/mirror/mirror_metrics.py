@@ -23,8 +23,8 @@ class MirrorMetrics:
     dropped_records: int
     """The number of records that could not be sent, and were dropped (``abort_on_send_failure=False``)."""
     has_assignment: bool = True
-    """True if the mirror has its partitions of each source cluster, which may be none. False before it has
-    joined its group, and during a rebalance."""
+    """True if the mirror has an assignment in each source cluster. An assignment may be empty. False before
+    the mirror has joined its groups, and during a rebalance."""
 
     @property
     def copied(self) -> Throughput:

@@ -37,7 +37,7 @@ was closed."""
 _CALL_TIMEOUT: Final = 10.0
 """The seconds for which a call to the source cluster may wait, before it is made again."""
 _PAUSE: Final = 0.5
-"""The seconds between two such calls."""
+"""The seconds between two calls to the source cluster if the first call has failed."""
 _FLUSH_TIMEOUT: Final = 30.0
 """The seconds for which a task waits for unconfirmed records, before it gives up their partitions."""
 _SYNC_TIMEOUT: Final = 5.0
@@ -82,7 +82,7 @@ class MirrorTask:
         self._unfinished: set[TopicPartition] = set()
         """The partitions of which some records were not confirmed or committed when the task ended."""
         self._last_failure: KafkaError | None = None
-        """The reason why records were not confirmed or offsets not committed, when that failed last."""
+        """The last failure because of which records were not confirmed or offsets were not committed."""
 
     def run(self) -> None:
         """Copy records until the mirror is closed. Raises the error because of which a record could not be
@@ -113,7 +113,7 @@ class MirrorTask:
             raise _unfinished_error(self._unfinished, self._last_failure)
 
     def _await_source(self) -> bool:
-        """Wait until the source cluster answers. Return False if the mirror is closed before."""
+        """Wait until the source cluster answers. Return False if the mirror is closed before that."""
         outage = Outage(_log, f"reading with {self.connector!r}", "mirror_source_outage")
         while not self._stopping.is_set():
             try:

@@ -1,9 +1,9 @@
 """Offset syncs: which offset in the target cluster a record of a source partition has.
 
-A mirror copies records one after the other, so a sync stands for a run of records: those from ``offset`` on
-in the source partition have the offsets from ``target_offset`` on in the target partition. A new sync begins
-where the offsets stop running in parallel, for example at records that compaction has removed, or at records
-that are copied again after a crash.
+A mirror copies records one after the other, so a sync stands for a range of consecutive records: those from
+``offset`` on in the source partition have the offsets from ``target_offset`` on in the target partition. A
+new sync begins where the distance between the two offsets changes, for example at records that compaction has
+removed, or at records that are copied again after a crash.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ _MOST_SYNCS: Final = 64
 
 
 class OffsetSync(NamedTuple):
-    """A run of records that a mirror has copied: *record_count* records, from *offset* on in the source
+    """A range of records that a mirror has copied: *record_count* records, from *offset* on in the source
     partition, and from *target_offset* on in the target partition."""
 
     offset: int
@@ -25,12 +25,12 @@ class OffsetSync(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The offset in the source partition after the last record of the run."""
+        """The offset in the source partition after the last record of the range."""
         return self.offset + self.record_count
 
     @property
     def target_end(self) -> int:
-        """The offset in the target partition after the last record of the run."""
+        """The offset in the target partition after the last record of the range."""
         return self.target_offset + self.record_count
 
 
@@ -45,16 +45,16 @@ def translated(syncs: Sequence[OffsetSync], offset: int) -> int:
     found = next((each for each in reversed(syncs) if each.offset <= offset), None)
     if found is None:
         return 0
-    # After the run there are no records, or none that were copied yet, up to the next sync.
+    # After the range there are no records, or none that were copied yet, up to the next sync.
     return found.target_offset + min(offset - found.offset, found.record_count)
 
 
 class OffsetSyncs:
     """The syncs of one source partition, each in a slot with a number. One thread uses it.
 
-    The slots are what is stored in the target cluster. Their number is limited: if there are too many syncs,
-    every second one of the older half is dropped. An offset in a dropped run is translated to the end of the
-    run before it, so nothing is skipped.
+    The mirror stores the slots in the target cluster. Their number is limited: if there are too many syncs,
+    every second sync of the older half is dropped. An offset in the range of a dropped sync is translated to
+    the end of the range before it, so nothing is skipped.
 
     The target may have *unknown copies*, of which no sync was stored. A member of the mirror has made them
     before it was killed, or before it lost the partition. They are copies, without gaps, of the records after
@@ -64,7 +64,7 @@ class OffsetSyncs:
     - It has copied as many records after the last sync as there are unknown copies.
     - It has copied all records before *horizon*: the end of the source partition after this member got it.
 
-    Until then, some records have only an unknown copy, and new runs are held back.
+    Until then, some records have only an unknown copy, and new syncs are held back.
     """
 
     def __init__(self, stored: Mapping[int, OffsetSync] | None = None, horizon: int | None = None) -> None:
@@ -72,18 +72,19 @@ class OffsetSyncs:
         self._changed: set[int] = set()
         self._horizon = horizon
         self._held: list[OffsetSync] = []
-        """The runs that are held back."""
+        """The syncs that are held back."""
         self._position = 0
-        """The source offset after the last run."""
+        """The source offset after the last record that was copied."""
         self._copied_end = max((each.end for each in self._slots.values()), default=0)
-        """The largest position when this mirror began, or when it last went back. Runs are held back until
+        """The largest position when this mirror began, or when it last went back. Syncs are held back until
         the position is there again."""
         self._target_end = max((each.target_end for each in self._slots.values()), default=0)
         """The offset after the last known copy."""
         self._unknown = 0
         """The number of unknown copies before ``_target_end``."""
         self._counted = 0
-        """The number of records from ``_copied_end`` on that were copied since then."""
+        """The number of records from ``_copied_end`` on that were copied since this mirror began or went
+        back."""
 
     @property
     def all(self) -> tuple[OffsetSync, ...]:
@@ -93,27 +94,27 @@ class OffsetSyncs:
     def note(self, offset: int, target_offset: int, record_count: int) -> None:
         """Record that *record_count* records from *offset* on were copied to the offsets from *target_offset*
         on."""
-        run = OffsetSync(offset, target_offset, record_count)
+        sync = OffsetSync(offset, target_offset, record_count)
         if target_offset < self._target_end:
             self.forget_all()  # the target topic was deleted and created again
         if offset < self._position:
             self._go_back()
         self._unknown += target_offset - self._target_end
-        self._counted += max(0, run.end - max(offset, self._copied_end))
-        self._position, self._target_end = run.end, run.target_end
-        self._hold(run)
+        self._counted += max(0, sync.end - max(offset, self._copied_end))
+        self._position, self._target_end = sync.end, sync.target_end
+        self._hold(sync)
         if self._position >= self._copied_end and self._has_all_copies():
             self._release()
 
     def forget_all(self) -> None:
-        """Forget all syncs, because the target topic is another one now."""
+        """Forget all syncs, because the target topic was deleted and created again."""
         for slot in list(self._slots):
             self._drop(slot)
         self._held.clear()
         self._position = self._copied_end = self._target_end = self._unknown = self._counted = 0
 
     def _go_back(self) -> None:
-        """Prepare for runs at an earlier offset."""
+        """Prepare for syncs at an earlier offset, because the mirror copies records again."""
         if not self._held:
             self._unknown = 0
         self._held.clear()
@@ -125,16 +126,16 @@ class OffsetSyncs:
             self._horizon is not None and self._position >= self._horizon
         )
 
-    def _hold(self, run: OffsetSync) -> None:
-        if self._held and _follows(self._held[-1], run):
-            self._held[-1] = _joined(self._held[-1], run)
+    def _hold(self, sync: OffsetSync) -> None:
+        if self._held and _follows(self._held[-1], sync):
+            self._held[-1] = _joined(self._held[-1], sync)
             return
-        self._held.append(run)
+        self._held.append(sync)
         if len(self._held) > _MOST_SYNCS // 2:
             del self._held[1::2]
 
     def _release(self) -> None:
-        """Let the runs that were held back replace the first copies of their records."""
+        """Let the syncs that were held back replace the first copies of their records."""
         held, self._held = self._held, []
         first = held[0].offset
         if first < self._copied_end:
@@ -143,18 +144,18 @@ class OffsetSyncs:
                     self._drop(slot)
                 elif sync.end > first:
                     self._put(slot, sync._replace(record_count=first - sync.offset))
-        for run in held:
-            self._add(run)
+        for sync in held:
+            self._add(sync)
 
-    def _add(self, run: OffsetSync) -> None:
-        """Add *run*, whose records come after all others."""
+    def _add(self, sync: OffsetSync) -> None:
+        """Add *sync*, whose records come after all others."""
         last = max(self._slots, key=self._slots.__getitem__, default=None)
-        if last is not None and _follows(self._slots[last], run):
-            self._put(last, _joined(self._slots[last], run))
+        if last is not None and _follows(self._slots[last], sync):
+            self._put(last, _joined(self._slots[last], sync))
             return
         if len(self._slots) >= _MOST_SYNCS:
             self._thin_out()
-        self._put(next(slot for slot in range(_MOST_SYNCS) if slot not in self._slots), run)
+        self._put(next(slot for slot in range(_MOST_SYNCS) if slot not in self._slots), sync)
 
     def pop_changes(self) -> dict[int, OffsetSync | None]:
         """Return the slots that have changed since the last call, with their syncs. None stands for an empty
@@ -184,10 +185,10 @@ class OffsetSyncs:
         self._changed.add(slot)
 
 
-def _follows(before: OffsetSync, run: OffsetSync) -> bool:
-    """Return True if *run* continues *before* without a gap in both partitions."""
-    return (before.end, before.target_end) == (run.offset, run.target_offset)
+def _follows(before: OffsetSync, sync: OffsetSync) -> bool:
+    """Return True if *sync* continues *before* without a gap in both partitions."""
+    return (before.end, before.target_end) == (sync.offset, sync.target_offset)
 
 
-def _joined(before: OffsetSync, run: OffsetSync) -> OffsetSync:
-    return before._replace(record_count=before.record_count + run.record_count)
+def _joined(before: OffsetSync, sync: OffsetSync) -> OffsetSync:
+    return before._replace(record_count=before.record_count + sync.record_count)

@@ -31,7 +31,7 @@ _LONGEST_PAUSE: Final = 30.0
 
 
 class _Sent(NamedTuple):
-    """A slot that was sent to the target cluster."""
+    """The sync in one slot of a partition, which was sent to the target cluster."""
 
     source: TopicPartition
     syncs: OffsetSyncs
@@ -73,10 +73,11 @@ class PartitionSyncs:
         self._due: set[TopicPartition] = set()
         """The partitions whose syncs are to be stored: their offsets were committed."""
         self._sent: list[_Sent] = []
-        """The slots that are not confirmed yet. No others are sent meanwhile."""
+        """The slots that were sent to the target cluster and are not confirmed yet. No other slots are sent
+        meanwhile."""
         self._backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)
         self._failures = 0
-        """The number of failed attempts to store syncs, since all of them were stored last."""
+        """The number of failed attempts to store syncs since the last time when all syncs were stored."""
         self._try_at = 0.0
         """The time of the next attempt after a failure."""
         self._outage = Outage(_log, f"storing offset syncs in topic {SYNC_TOPIC}", "mirror_syncs_outage")
@@ -109,8 +110,9 @@ class PartitionSyncs:
                 syncs.note(each.offset, each.target_offset, each.record_count)
 
     def _read_unread(self) -> None:
-        """Read the stored syncs that could not be read before. If that fails again, begin without syncs. Then
-        the offsets of records that were copied before are translated to smaller ones."""
+        """Read the stored syncs that could not be read before. If that fails again, begin without syncs.
+        Committed offsets before the records that are copied from now on are then translated to smaller
+        offsets."""
         partitions, self._unread = self._unread, set()
         try:
             self._read(partitions)
@@ -178,8 +180,8 @@ class PartitionSyncs:
                 self._try(min(left, _CALL_TIMEOUT))
 
     def _try(self, timeout: float) -> None:
-        """Send the syncs that are due, unless others are not confirmed yet. *timeout* is that of a call to
-        the target cluster, in seconds."""
+        """Send the syncs that are due, unless earlier syncs are not confirmed yet. *timeout* is the time-out
+        of a call to the target cluster, in seconds."""
         try:
             self._find_topics(timeout)
             self._show(self._due)
@@ -209,7 +211,7 @@ class PartitionSyncs:
         self._outage.failed(error, "trying again")
 
     def _show(self, partitions: Collection[TopicPartition]) -> None:
-        """Make the present syncs of *partitions* those that ``latest`` has."""
+        """Store the present syncs of *partitions* in ``latest``."""
         self.latest = {
             **self.latest,
             **{
@@ -221,7 +223,8 @@ class PartitionSyncs:
         }
 
     def _send(self) -> None:
-        """Send the slots that have changed. Raises the first error; then the other slots are sent later."""
+        """Send the slots that have changed. If one of them cannot be sent, raise the error; the remaining
+        slots are then sent later."""
         for source in sorted(self._due):
             syncs = self._syncs[source]
             changes = syncs.pop_changes()
@@ -287,7 +290,8 @@ class PartitionSyncs:
             )
 
     def _source_ends(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """Return the ends of *partitions* in the source cluster; none if it cannot be reached."""
+        """Return the ends of *partitions* in the source cluster. Return no ends if the source cluster cannot
+        be reached."""
         try:
             return self._source.end_offsets(list(partitions), timeout=_CALL_TIMEOUT)
         except KafkaError as error:

@@ -18,7 +18,8 @@ class Rules(NamedTuple):
     abort_on_send_failure: bool
     commit_interval: float
     codec: Compression | None
-    """The compression that the user has chosen for the target cluster. None if batches keep theirs."""
+    """The compression that the user has chosen for the target cluster. None if batches keep the compression
+    of the source cluster."""
 
     @property
     def passes_batches(self) -> bool:

@@ -30,9 +30,10 @@ class Copies(NamedTuple):
 
 
 Sent: TypeAlias = tuple[TopicPartition, int, int, Delivery | Batch | Copies | None]
-"""A record, several records or a whole batch that was sent: the source partition, the first offset there, the
-position of the mirror as soon as all of it is confirmed, and the delivery, the copies or the new batch. None
-stands for an offset for which no record was sent."""
+"""A record, several records or a whole batch that was sent. The items of the tuple are the source partition,
+the first source offset, the mirror's position in the source partition after everything is confirmed, and what
+was sent: a Delivery, Copies or the new batch. The last item is None for an offset for which no record was
+sent."""
 
 
 class ConfirmedRecords(NamedTuple):
@@ -60,8 +61,8 @@ class FailedRecords(NamedTuple):
 
 
 class _Run:
-    """Records that were sent one after the other. *position* is that of the mirror as soon as all of them are
-    confirmed."""
+    """Records that were sent one after the other. *position* is the mirror's position in the source partition
+    after all of them are confirmed."""
 
     __slots__ = ("_copies", "position")
 
@@ -75,8 +76,8 @@ class _Run:
         return all(batch.done for batch, _, _ in self._copies.runs)
 
     def extend(self, copies: Copies, position: int) -> bool:
-        """Add *copies* to this run, with the new *position*, if they continue it in the source partition and
-        in its only batch. Return False if they do not."""
+        """Add *copies* to this run, with the new *position*, if they directly follow its records in the
+        source partition and in its only batch. Otherwise return False."""
         before, runs = self._copies.offsets, self._copies.runs
         after, (batch, first, stop) = copies.offsets, copies.runs[0]
         if not (
@@ -95,8 +96,8 @@ class _Run:
     def results(
         self, source: TopicPartition, confirmed: list[ConfirmedRecords] | None
     ) -> list[FailedRecords]:
-        """Return the failed records, and add the others to *confirmed* unless it is None. *source* is their
-        source partition. All records must have a result."""
+        """Return the failed records of the run. Add its confirmed records to *confirmed*, unless that is
+        None. *source* is the source partition of the run. All records must have a result."""
         failed: list[FailedRecords] = []
         for batch, first, stop in self._copies.runs:
             batch.mark_seen(first, stop)
@@ -146,7 +147,7 @@ class SentRecords:
             self._failed.discard(each)
 
     def add(self, sent: Iterable[Sent]) -> None:
-        """Add records that were sent, those of a partition in the order of their offsets."""
+        """Add the records *sent*. The records of a partition must be in the order of their offsets."""
         runs: deque[_Run] = deque()
         last: TopicPartition | None = None
         for source, offset, position, delivery in sent:
@@ -157,9 +158,9 @@ class SentRecords:
                 runs.append(_Run(copies, position))
 
     def pop_done(self) -> tuple[list[ConfirmedRecords], list[FailedRecords]]:
-        """Remove and return the records that are confirmed, and those that have failed. Those of a partition
-        are in the order of their offsets. Records behind an unconfirmed record of their partition stay. If
-        failed records are not skipped, the first one is returned once, and records behind it are not
+        """Remove and return the records that are confirmed, and the records that have failed. The records of
+        a partition are in the order of their offsets. Records behind an unconfirmed record of their partition
+        stay. If failed records are not skipped, the first one is returned once, and records behind it are not
         counted."""
         confirmed: list[ConfirmedRecords] = []
         failed: list[FailedRecords] = []
@@ -175,8 +176,8 @@ class SentRecords:
         return confirmed, failed
 
     def positions(self, partitions: Collection[TopicPartition] | None = None) -> dict[TopicPartition, int]:
-        """Return the position of each partition in which it is not committed yet: the offset before which all
-        records are confirmed. With *partitions*, return only those of them."""
+        """Return the positions that are not committed yet. The position of a partition is the offset before
+        which all records are confirmed. With *partitions*, return only the positions of these partitions."""
         return {
             source: position
             for source, position in self._confirmed.items()
@@ -185,7 +186,7 @@ class SentRecords:
 
     def unfinished(self, partitions: Collection[TopicPartition] | None = None) -> set[TopicPartition]:
         """Return the partitions with records that are not confirmed, or whose position is not committed. With
-        *partitions*, return only those of them."""
+        *partitions*, consider only these partitions."""
         waiting = {source for source, runs in self._runs.items() if runs}
         return {each for each in waiting.union(self.positions()) if partitions is None or each in partitions}
 

@@ -1,8 +1,8 @@
 """The topic in the target cluster in which mirrors keep their offset syncs.
 
-The topic is compacted. A record has one slot of one source partition: its key has the group of the mirror,
-the topic, the partition and the number of the slot. Its value has the sync and the id of the target topic, or
-is null if the slot is empty.
+The topic is compacted. Each source partition has slots with numbers, and each slot holds one sync. A record
+has the content of one slot: its key has the group of the mirror, the topic, the partition and the number of
+the slot. Its value has the sync and the id of the target topic, or is null if the slot is empty.
 """
 
 import json
@@ -27,20 +27,21 @@ _REPLICAS: Final = 3
 
 
 class StoredSync(NamedTuple):
-    """A sync, and the id (KIP-516) of the target topic whose offsets it has. The id is None with brokers
-    before 2.8."""
+    """A sync, and the id (KIP-516) of the target topic to which its target offsets belong. The id is None
+    with brokers before 2.8."""
 
     sync: OffsetSync
     topic_id: str | None
 
     def fits(self, topic_id: str | None) -> bool:
-        """Return False if the target topic is surely another one now, because it has *topic_id*."""
+        """Return False if the target topic, whose id is *topic_id* now, was deleted and created again since
+        the sync was stored."""
         return topic_id is None or self.topic_id is None or self.topic_id == topic_id
 
 
 def create_sync_topic(admin: Admin, timeout: float) -> bool:
-    """Create the topic in the cluster of *admin*. Return False if it exists. *timeout* is that of each call,
-    in seconds."""
+    """Create the topic in the cluster of *admin*. Return False if it exists. *timeout* is the time-out of
+    each call, in seconds."""
     replicas = min(_REPLICAS, max(1, len(admin.cluster(timeout).brokers)))
     try:
         admin.create_topic(SYNC_TOPIC, 1, replicas, {"cleanup.policy": "compact"}, timeout)
@@ -53,7 +54,8 @@ def create_sync_topic(admin: Admin, timeout: float) -> bool:
 
 
 def read_syncs(options: Mapping[str, Any], mirror_group: str) -> dict[TopicPartition, dict[int, StoredSync]]:
-    """Return the syncs of the mirror whose group is *mirror_group*: those of each source partition, by slot.
+    """Return the syncs of the mirror whose group is *mirror_group*. The result maps each source partition to
+    its syncs by slot.
 
     *options* are those of a consumer of the target cluster. Records that this release cannot read are left
     out, so the partition's offsets are translated to smaller ones.
@@ -83,7 +85,7 @@ def read_syncs(options: Mapping[str, Any], mirror_group: str) -> dict[TopicParti
 def sync_record(
     mirror_group: str, source: TopicPartition, slot: int, sync: StoredSync | None
 ) -> tuple[bytes, bytes | None]:
-    """Return the key and the value of the record of a slot. None for *sync* stands for an empty slot."""
+    """Return the key and the value of the record for a slot. If *sync* is None, the slot is empty."""
     key = json.dumps([mirror_group, source.topic, source.partition, slot]).encode()
     return key, None if sync is None else json.dumps([*sync.sync, sync.topic_id]).encode()
 

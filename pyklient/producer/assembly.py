@@ -31,7 +31,8 @@ def assemble(
 ) -> tuple[RecordAccumulator, Sender, TransactionManager | None]:
     """Make the parts of a producer, and return its accumulator, its sender and its transactions.
 
-    No part refers to the Producer, so that a Producer that the user has dropped can be garbage-collected.
+    No part refers to the Producer, so that the Producer can be garbage-collected when the program no longer
+    refers to it.
     """
     backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
     worker = BlockingWorker("pyklient-producer-metadata")

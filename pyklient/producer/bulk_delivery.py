@@ -12,8 +12,8 @@ from pyklient.topic_partition import TopicPartition
 __all__ = ["BulkDelivery"]
 
 _Run: TypeAlias = tuple[Batch, int, int]
-"""A run of consecutive records in a batch: the batch, the index of the first record, and the index after the
-last."""
+"""Consecutive records of a batch: the batch, the index of the first record, and the index after the last
+record."""
 
 
 class BulkDelivery:
@@ -28,8 +28,8 @@ class BulkDelivery:
         """The number of records that were sent."""
         self._runs: list[_Run] = []
         self._last: dict[int, int] = {}
-        """For each partition, the index in ``_runs`` of the last run of the partition. ``add`` looks there
-        for a run to extend."""
+        """For each partition, the index of its last entry in ``_runs``. If the next records follow in the
+        same batch, ``add`` extends this entry."""
 
     def __repr__(self) -> str:
         state = "done" if self.done() else "under way"

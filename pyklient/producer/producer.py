@@ -138,7 +138,7 @@ class Producer(TransactionalProducer):
         headers: Sequence[tuple[str, bytes | None]] | None = None,
         on_delivery: Callable[[Delivery], object] | None = None,
     ) -> Delivery:
-        """Send one record. Return its Delivery, which the caller may drop, without waiting for the broker.
+        """Send one record, without waiting for the broker. Return its Delivery, which the caller may ignore.
 
         *value* and *key* are bytes or None, or what ``value_encoder`` and ``key_encoder`` accept. The record
         goes to *partition* if that is given. Otherwise its key decides (as in Java's client, or by the
@@ -239,7 +239,8 @@ class Producer(TransactionalProducer):
         fail with ClosedError; 0 gives them no time at all. Records of a deleted topic fail sooner, with
         BrokerError, once the brokers have said for 5 seconds that the topic does not exist. With ``acks=0``,
         the brokers have at most two seconds of *timeout* to handle the last records; a warning is logged for
-        each broker that has not. Raises the errors that ``flush`` raises, after everything is closed.
+        each broker that has not handled them. Raises the errors that ``flush`` raises, after everything is
+        closed.
         """
         self._close(None if timeout is None else argument_checks.seconds(timeout, "timeout"))
         error = self._accumulator.tracker.report()
@@ -353,14 +354,15 @@ def _close_accumulator(accumulator: RecordAccumulator) -> None:
 
 
 def _end(accumulator: RecordAccumulator, sender: Sender, deadline: float) -> None:
-    """End a producer that the user has dropped. The sender lock must be held."""
+    """End a producer to which the program no longer refers. The sender lock must be held."""
     _close_accumulator(accumulator)
     sender.close(deadline)
 
 
 _producers: "weakref.WeakSet[Producer]" = weakref.WeakSet()
 _ending: "weakref.WeakSet[SenderThread]" = weakref.WeakSet()
-"""The threads of the producers that users have dropped. A thread is in this set until it ends."""
+"""The threads of the producers to which the program no longer refers. A thread is in this set until it
+ends."""
 
 
 def _abandon_all() -> None:

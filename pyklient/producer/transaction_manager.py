@@ -96,7 +96,7 @@ class TransactionManager:
                 self._initialize(deadline)
 
     def begin(self, timeout: float | None) -> None:
-        """Begin a transaction, after ``init`` if that was not called."""
+        """Begin a transaction. Call ``init`` before, if the program has not called it."""
         with self._machine.call("begin_transaction", timeout) as deadline:
             self._machine.require("begin_transaction", State.NEW, State.READY)
             if self._machine.state is State.NEW:
@@ -129,7 +129,7 @@ class TransactionManager:
                 self._abort(deadline)
             except BaseException:
                 if self._machine.state is State.ABORTING:
-                    self._transaction.fail(KafkaError("its abort was not confirmed"))
+                    self._transaction.fail(KafkaError("the coordinator has not confirmed the abort"))
                     self._machine.move(Event.NO_ANSWER)
                 raise
 
@@ -196,7 +196,8 @@ class TransactionManager:
         self._machine.move(Event.INITIALIZED)
 
     def _deliver(self, deadline: float) -> None:
-        """Wait until all records of the transaction are stored. Back out of the commit if that fails."""
+        """Wait until all records of the transaction are stored. If that fails, the transaction is not
+        committed."""
         try:
             self._await_batches(deadline, "commit_transaction")
         except BaseException as error:
@@ -240,7 +241,7 @@ class TransactionManager:
         cause = None if late is None else self._sender.last_failure(late)
         last = "" if cause is None else f"; the last failure: {cause}"
         raise KafkaTimeoutError(
-            f"{name} has ended nothing, because some records of the transaction were not confirmed in time, "
+            f"{name} has not ended the transaction, because some records were not confirmed in time, "
             f"or their callbacks have not ended; call {name} again{last}"
         ) from cause
 
@@ -274,7 +275,10 @@ class TransactionManager:
         self._await_batches(deadline, "abort_transaction")
         left = max(deadline - time.monotonic(), 0.0)
         if self._transaction.attempted and not self._batches.await_requests(left):
-            raise KafkaTimeoutError("the coordinator has not answered in time; call abort_transaction again")
+            raise KafkaTimeoutError(
+                "abort_transaction has not ended the transaction, because the coordinator has not answered in "
+                "time; call abort_transaction again"
+            )
         self._accumulator.tracker.report()  # the program has given up these records
 
     def _abort(self, deadline: float) -> None:
@@ -297,7 +301,8 @@ class TransactionManager:
         self._machine.move(Event.CONFIRMED)
 
     def _end(self, deadline: float, *, committed: bool) -> None:
-        """Ask the coordinator to end the transaction, if it can know the transaction."""
+        """Ask the coordinator to end the transaction, unless it cannot know the transaction: no request has
+        added anything to it."""
         if self._transaction.attempted:
             version = self._transaction.version
             dialogue = end(self._batches.coordinator, self._id, self._known(), version, committed=committed)

@@ -29,17 +29,17 @@ class TransactionalProducer:
 
         From then on, all earlier producers with the same ``transactional_id`` are fenced, and the transaction
         that one of them has left open is aborted. The first ``begin_transaction`` does the same if this
-        method was not called. Waits for at most *timeout* seconds (None: ``max_block_ms``), and raises
-        KafkaTimeoutError then; the call may be repeated. Raises FatalTransactionError if the brokers do not
-        allow it, or are too old for transactions (Kafka 0.11).
+        method was not called. Waits for at most *timeout* seconds (None: ``max_block_ms``), and then raises
+        KafkaTimeoutError; the call may be repeated. Raises FatalTransactionError if the brokers do not allow
+        it, or are too old for transactions (Kafka 0.11).
         """
         self._manager().init(argument_checks.seconds_or_none(timeout, "timeout"))
 
     def begin_transaction(self, timeout: float | None = None) -> None:
         """Begin a transaction. All records that are sent until its end become visible together, or never.
 
-        Does what ``init_transactions`` does, and raises its errors, if that was not called. Raises
-        TransactionStateError if a transaction is open.
+        If ``init_transactions`` was not called, this method first does the same, and raises the same errors.
+        Raises TransactionStateError if a transaction is open.
         """
         self._manager().begin(argument_checks.seconds_or_none(timeout, "timeout"))
 
@@ -94,7 +94,7 @@ class TransactionalProducer:
         """Return a context manager that begins a transaction, commits it at the end of the ``with`` block,
         and aborts it if an exception leaves the block.
 
-        *timeout* is that of ``begin_transaction`` and ``commit_transaction``, which raise their errors here.
+        *timeout* is passed to ``begin_transaction`` and ``commit_transaction``. Their errors are raised here.
         If the commit raises an error after which the transaction can be aborted, it is aborted before the
         error leaves the block. An abort takes at most 10 seconds; if it fails, a warning is logged.
         """

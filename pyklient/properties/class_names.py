@@ -70,7 +70,8 @@ def instance(key: str, value: object, properties: Mapping[str, object]) -> Any:
 
 
 def _example(written: str) -> str:
-    """Return a name of the form ``module:name``: that of *written* if it has a dot in place of the colon."""
+    """Return an example of a name of the form ``module:name``. If *written* has a dot in place of the colon,
+    the example is *written* with the colon."""
     module, _, name = written.rpartition(".")
     is_path = module and all(each.isidentifier() for each in (*module.split("."), name))
     return f"{module}:{name}" if is_path and not written.startswith("kafka.") else "my_package.module:MyClass"

@@ -1,4 +1,5 @@
-"""The names of attributes in OpenTelemetry's semantic conventions for messaging, and of pyklient's own."""
+"""The names of attributes in OpenTelemetry's semantic conventions for messaging, and the names of pyklient's
+own attributes."""
 
 from typing import Final
 

@@ -358,7 +358,7 @@ def test_an_abort_that_is_not_confirmed_can_be_repeated(broker: TransactionBroke
         producer.send(TOPIC, b"x").result(10)
         with pytest.raises(KafkaTimeoutError):
             producer.abort_transaction(timeout=1)
-        with pytest.raises(AbortableTransactionError, match="its abort was not confirmed"):
+        with pytest.raises(AbortableTransactionError, match="has not confirmed the abort"):
             producer.send(TOPIC, b"y")
         producer.abort_transaction()
         send_and_commit(producer)

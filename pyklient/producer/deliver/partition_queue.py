@@ -91,7 +91,8 @@ class PartitionQueue(Timed):
         """The position of the last batch that failed permanently and may have been stored. None if there is
         no such batch."""
         self._checked: Batch | None = None
-        """The last batch that was the first waiting one, and sealed, when the sender checked the queue."""
+        """The batch that was the first waiting batch when the sender last checked the queue, if that batch
+        was sealed."""
 
     def __repr__(self) -> str:
         return (

@@ -52,7 +52,7 @@ version 2 (KIP-890)."""
 _SHORTEST_PAUSE: Final = 0.005
 _LONGEST_PAUSE: Final = 0.1
 """The first and the longest pause, in seconds, before a request is sent again because the coordinator still
-completes the transaction before. That usually takes some milliseconds."""
+completes the previous transaction. That usually takes some milliseconds."""
 
 
 class Identity(NamedTuple):
@@ -105,8 +105,8 @@ def initialize(
     """Return a producer id with a new epoch, and the version of the protocol for transactions.
 
     The coordinator aborts the open transaction of *transactional_id*, if there is one. If *known* is given,
-    the coordinator raises the epoch of this identity, and refuses that if another producer has taken over
-    (KIP-360).
+    the coordinator raises the epoch of this identity, unless another producer has taken over. In that case it
+    returns an error (KIP-360).
     """
     request = InitProducerIdRequest(
         transactional_id=transactional_id,
@@ -139,8 +139,8 @@ def add_partitions(
     """Add *partitions* to the transaction (version 1 of the protocol). Return the error code of each
     partition.
 
-    The coordinator adds either all partitions or none. Tries again after an error that concerns the whole
-    request and is retriable, and raises other such errors.
+    The coordinator adds either all partitions or none. If an error concerns the whole request, tries again if
+    it is retriable, and otherwise raises it.
     """
     request = AddPartitionsToTxnRequest(
         v3_and_below_transactional_id=transactional_id,

@@ -61,8 +61,8 @@ def abortable(transactional_id: str, cause: KafkaError) -> AbortableTransactionE
 
 
 def timed_out(cause: KafkaError, age: float, timeout_ms: int) -> KafkaError:
-    """Return the error for a transaction that the brokers have aborted because it was open for *age*
-    seconds. *cause* is the error of the request that found out."""
+    """Return the error for a transaction that the brokers have aborted because it was open for *age* seconds.
+    *cause* is the error of the request by which the producer noticed this."""
     return _caused(
         KafkaError(
             f"the brokers have aborted the transaction, because it was open for {age:.1f} s, which is longer "
@@ -85,8 +85,8 @@ def unknown_outcome(transactional_id: str, cause: BaseException) -> CommitOutcom
 
 def fenced(transactional_id: str, cause: KafkaError, age: float, timeout_ms: int) -> ProducerFencedError:
     """Return the error for a producer that was fenced, as *cause* says. Its transaction was open for *age*
-    seconds; with version 1 of the protocol, the producer is fenced too if that is longer than
-    *timeout_ms*."""
+    seconds. With version 1 of the protocol, brokers also fence a producer whose transaction was open for
+    longer than *timeout_ms*."""
     late = (
         f", or the brokers have aborted the transaction, because it was open for {age:.1f} s, which is "
         f"longer than transaction_timeout_ms={timeout_ms}"

@@ -17,9 +17,9 @@ class State(StrEnum):
     OPEN = "open"
     """A transaction is open: records and offsets may be sent."""
     COMMITTING = "committing"
-    """``commit_transaction`` runs."""
+    """A call of ``commit_transaction`` has begun and has not ended yet."""
     ABORTING = "aborting"
-    """``abort_transaction`` runs."""
+    """A call of ``abort_transaction`` has begun and has not ended yet."""
     FAILED = "failed"
     """The transaction can only be aborted: a record or a request has failed, or an abort was not
     confirmed."""
@@ -35,7 +35,7 @@ class Event(StrEnum):
     """The events that change the state of a transactional producer."""
 
     INITIALIZED = "initialized"
-    """The coordinator has given the producer id and epoch."""
+    """The coordinator has returned the producer id and epoch."""
     BEGIN = "begin"
     """The program begins a transaction."""
     COMMIT = "commit"
@@ -47,9 +47,10 @@ class Event(StrEnum):
     FAILURE = "failure"
     """A record or a request of the transaction has failed."""
     NOT_SENT = "not sent"
-    """The time for a commit was over, or Ctrl-C came, before the coordinator was asked to commit."""
+    """The time for a commit was over, or Ctrl-C interrupted the commit, before the coordinator was asked to
+    commit."""
     NO_ANSWER = "no answer"
-    """The coordinator has not answered in time whether the transaction has ended."""
+    """The coordinator has not confirmed in time that the transaction has ended."""
     FENCED = "fenced"
     """The coordinator says that another producer has taken over."""
     FATAL = "fatal error"

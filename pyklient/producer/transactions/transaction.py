@@ -1,4 +1,4 @@
-"""What the sender and the program's threads both know about the transactions of a producer."""
+"""The state of a producer's transactions that the sender shares with the threads of the program."""
 
 from pyklient.errors import KafkaError, TransactionAbortedError
 from pyklient.net.produce_versions import MAX_PRODUCE_VERSION
@@ -41,7 +41,7 @@ class Transaction:
 
     @property
     def max_produce_version(self) -> int:
-        """The newest version of Produce that fits the version of the protocol."""
+        """The newest version of Produce that the transaction's version of the protocol allows."""
         return MAX_PRODUCE_VERSION if self.version > 1 else _LAST_OF_VERSION_1
 
     def begin(self) -> None:

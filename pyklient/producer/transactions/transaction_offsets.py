@@ -17,19 +17,21 @@ __all__ = ["TransactionOffsets"]
 
 
 class TransactionOffsets:
-    """The groups whose offsets are committed in *transaction*. *coordinator* is the transaction's."""
+    """The groups whose offsets are committed in *transaction*. *coordinator* is the coordinator of the
+    transaction."""
 
     def __init__(self, transaction: Transaction, coordinator: Coordinator) -> None:
         self._transaction = transaction
         self._coordinator = coordinator
         self._coordinators: dict[str, Coordinator] = {}
         self._added: set[tuple[int, str]] = set()
-        """The groups that were added to the transaction with a serial number (version 1 of the protocol)."""
+        """The groups that were added to a transaction, each with the serial number of the transaction
+        (version 1 of the protocol)."""
 
     def send(
         self, identity: Identity, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupMetadata
     ) -> Dialogue[None]:
-        """Send *offsets* of *group*, after the group was added to the transaction if that is necessary."""
+        """Send *offsets* of *group*. If necessary, add the group to the transaction first."""
         transaction, group_id = self._transaction, group.group_id
         transaction.attempted = True
         key = transaction.serial, group_id

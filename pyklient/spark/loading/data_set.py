@@ -176,7 +176,8 @@ class DataSet:
         present: Collection[int] = (),
     ) -> None:
         """Make a load visible to readers together with its *manifest*, in one step. If it replaces loads,
-        their rows disappear in the same step: *replaced* has their numbers, and *present* those of all loads.
+        their rows disappear in the same step: *replaced* has the numbers of these loads, and *present* has
+        the numbers of all loads.
 
         Raises LoadConflictError if another load with the same number was published first.
         """

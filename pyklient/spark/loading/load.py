@@ -88,7 +88,7 @@ def load(
 
     ::
 
-        load(spark, "localhost:9092", "clicks", "/data/clicks")  # again: only the new records
+        load(spark, "localhost:9092", "clicks", "/data/clicks")  # a second call loads only the new records
         spark.read.parquet("/data/clicks")
 
     Each record is stored exactly once, even if a load is interrupted, because rows and offsets are published
@@ -103,9 +103,9 @@ def load(
     *include_headers*, *fail_on_data_loss* and *min_partitions* are options of the source, and *options* are
     those of ``pyklient.read``. The load must have the same cluster and columns as earlier loads in the
     directory, and at least one of their topics, unless *allow* has "cluster", "columns" or "topics".
-    *rewind_to* loads records again, from a time or from an offset in some partitions on: this load replaces
-    the first load with such a record and all later ones, in one step, and begins where they began. *watch* is
-    called with a LoadProgress several times a second, from another thread.
+    *rewind_to* is a time, or an offset for some partitions. The load reads the records from there on again:
+    it replaces the first load that has such a record, and all later loads, in one step, and begins where the
+    first of them began. *watch* is called with a LoadProgress several times a second, from another thread.
 
     Raises LoadConflictError if another load was published first; DataLossError if records were deleted before
     they were loaded, unless *fail_on_data_loss* is false; ConfigurationError for wrong options, for a path
@@ -131,8 +131,8 @@ def load(
 def _earlier_loads(
     data: DataSet, allow: Collection[Change], *, rewinds: bool
 ) -> tuple[AllowedChanges, list[Manifest]]:
-    """Return what a load may change, and the loads that it may replace. It may replace none unless it
-    *rewinds*. Delete the remains of failed loads."""
+    """Return the changes that a load may make, and the loads that it may replace. Only a load that *rewinds*
+    may replace loads. Delete the remains of failed loads."""
     loads = data.loads() if rewinds else []
     if loads:
         data.check_replacing()

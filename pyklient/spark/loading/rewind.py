@@ -28,7 +28,7 @@ RewindTo: TypeAlias = datetime | Mapping[TopicPartition, int]
 class Rewind:
     """The numbers of the loads to replace, and a manifest whose ``end`` has the offsets at which they began.
 
-    ``present`` has the numbers of all loads in the data set, with those to replace.
+    ``present`` has the numbers of all loads in the data set, including the loads to replace.
     """
 
     replaced: tuple[int, ...]
@@ -57,7 +57,8 @@ def check_rewind(rewind_to: RewindTo, max_records: int | None) -> RewindTo:
 def find_rewind(
     lookup: OffsetLookup, loads: Sequence[Manifest], partitions: Collection[TopicPartition], to: RewindTo
 ) -> Rewind | None:
-    """Return how the data set with *loads* is rewound to *to*, by a load that reads *partitions*.
+    """Return the Rewind with which a load of *partitions* rewinds the data set with *loads* to the point
+    *to*.
 
     Return None if no load has read a record at or after that point. Raises ConfigurationError if the new load
     would not have all records of the loads that it replaces.
