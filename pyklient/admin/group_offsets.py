@@ -246,8 +246,8 @@ class GroupOffsets:
         storages: Collection[Storage],
         versions: Mapping[TopicPartition, int],
     ) -> None:
-        """Write *positions* to *storages*: to Kafka first, because brokers reject them if members have joined
-        the group meanwhile."""
+        """Write *positions* to *storages*. Kafka comes first, because a broker rejects the positions if
+        members have joined the group meanwhile."""
         if "kafka" in storages:
             self._ask(commit_to_kafka(self._group_id, positions))
         if "zookeeper" in storages:
@@ -258,7 +258,8 @@ class GroupOffsets:
                     raise
                 raise CommitError(
                     f"the offsets of group {self._group_id} were reset in Kafka, but not all of them in "
-                    f"ZooKeeper: {error}. Compare both, and then copy those in Kafka to ZooKeeper"
+                    f"ZooKeeper: {error}. Compare the offsets in both, and then copy the offsets from Kafka to "
+                    "ZooKeeper"
                 ) from error
         if self._registry is not None and (
             members := self._ask_zookeeper(members_in_zookeeper(self._group_id))

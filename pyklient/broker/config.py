@@ -125,7 +125,7 @@ class BrokerConfig:
     )
     offsets_retention_minutes: int = option(
         10_080,
-        "delete a committed offset that has not been in use for this long, in minutes",
+        "delete a committed offset that has not been in use for this number of minutes",
         at_least=1,
     )
     offsets_retention_check_interval_ms: int = option(
@@ -178,8 +178,8 @@ class BrokerConfig:
     # In Kafka, this is the level of a feature, which an administrator changes.
     transaction_version: int = option(
         2,
-        "the newest version of transactions that producers may use: 2 is that of KIP-890, which Kafka has "
-        "since 4.0 (only in pyklient)",
+        "the newest version of transactions that producers may use; KIP-890 describes version 2, which Kafka "
+        "has since 4.0 (only in pyklient)",
         at_least=0,
         at_most=2,
     )

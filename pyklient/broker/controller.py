@@ -25,8 +25,8 @@ class Controller:
     """Creates and deletes topics, and adds partitions to them.
 
     Each change is made in the metadata of the cluster and in the logs of the nodes. The deletion of a topic
-    also deletes the offsets that groups have committed for it. ``markers`` writes the markers of transactions
-    into the partitions of all nodes.
+    also deletes the offsets that groups have committed for it. ``markers`` writes transaction markers into
+    the partitions of all nodes.
     """
 
     def __init__(self, cluster: ClusterMetadata) -> None:

@@ -89,7 +89,7 @@ class BrokerOptions(TypedDict, total=False):
     """the longest text that may be committed with an offset"""
 
     offsets_retention_minutes: int
-    """delete a committed offset that has not been in use for this long, in minutes"""
+    """delete a committed offset that has not been in use for this number of minutes"""
 
     offsets_retention_check_interval_ms: int
     """the pause between two checks for committed offsets to delete; each check also compacts
@@ -121,8 +121,8 @@ class BrokerOptions(TypedDict, total=False):
     `__transaction_state`"""
 
     transaction_version: int
-    """the newest version of transactions that producers may use: 2 is that of KIP-890, which Kafka has since
-    4.0 (only in pyklient)"""
+    """the newest version of transactions that producers may use; KIP-890 describes version 2, which Kafka has
+    since 4.0 (only in pyklient)"""
 
     max_producer_ids: int
     """the largest number of producers that a partition remembers; the least recently active one is forgotten

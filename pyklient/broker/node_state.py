@@ -79,7 +79,7 @@ class NodeState:
 
         *leader_epoch* is the leader epoch in the client's request, or -1 if there is none. Raises ApiError:
         NOT_LEADER_OR_FOLLOWER if another node is the leader, FENCED_LEADER_EPOCH if the client's epoch is too
-        old, and UNKNOWN_LEADER_EPOCH if it is newer than the partition's.
+        old, and UNKNOWN_LEADER_EPOCH if it is newer than the epoch of the partition.
         """
         log = self.logs.by_partition.get((partition.topic, partition.index))
         if log is None or partition.leader_id != self.config.node_id:
@@ -100,8 +100,8 @@ class NodeState:
     def group_coordinator_of(self, group_id: str) -> GroupCoordinator:
         """Return the group coordinator of this node, after a check that it coordinates the group *group_id*.
 
-        Raises ApiError: NOT_COORDINATOR if another node does, COORDINATOR_LOAD_IN_PROGRESS if the node has
-        not yet read the group from ``__consumer_offsets``.
+        Raises ApiError: NOT_COORDINATOR if another node coordinates the group, COORDINATOR_LOAD_IN_PROGRESS
+        if this node has not yet read the group from ``__consumer_offsets``.
         """
         partition = self.controller.group_partition(group_id)
         if partition.leader_id != self.node_id:
@@ -116,8 +116,8 @@ class NodeState:
         """Return the transaction coordinator of this node, after a check that it coordinates
         *transactional_id*.
 
-        Raises ApiError: NOT_COORDINATOR if another node does, COORDINATOR_LOAD_IN_PROGRESS if the node has
-        not yet read the transactional id from ``__transaction_state``.
+        Raises ApiError: NOT_COORDINATOR if another node coordinates the id, COORDINATOR_LOAD_IN_PROGRESS if
+        this node has not yet read the id from ``__transaction_state``.
         """
         partition = self.controller.transaction_partition(transactional_id)
         if partition.leader_id != self.node_id:

@@ -27,7 +27,8 @@ class CallbackHandler:
     """
 
     def init(self, properties: Mapping[str, str]) -> None:
-        """Prepare for the first item. *properties* are those of ``callback.handler.props``.
+        """Prepare for the first item. *properties* has the content of the property
+        ``callback.handler.props``.
 
         The thread that creates the producer calls this, once.
         """

@@ -15,8 +15,8 @@ class EventHandler(ABC):
     """
 
     def init(self, properties: Mapping[str, str]) -> None:
-        """Prepare for the first batch. *properties* are those of ``event.handler.props``, which only the
-        profile 0.7 has. Does nothing by default."""
+        """Prepare for the first batch. *properties* has the content of the property ``event.handler.props``,
+        which only the profile 0.7 has. Does nothing by default."""
         return
 
     @abstractmethod

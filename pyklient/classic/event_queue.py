@@ -21,7 +21,7 @@ _Event = TypeVar("_Event")
 
 _NEVER: Final = float("inf")
 _NONE: Final = -1
-"""The limit on the length of the queue with which the kernel adds no message."""
+"""The length limit of the queue that keeps the kernel from adding messages."""
 _GRACE: Final = 0.1
 """The number of seconds that ``put`` waits, even with a time-out of 0, if the send thread has been woken but
 has not run yet. The send thread then only waits for the GIL, and will soon make space."""

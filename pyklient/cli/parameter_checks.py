@@ -80,11 +80,12 @@ def moment(given: str) -> datetime:
 
 def ago(given: str) -> datetime:
     """Return the time that is as long ago as *given* says. Raises ValueError if *given* is not a duration of
-    days, hours, minutes and seconds in the format of ISO 8601, or goes back to before the year 1."""
+    days, hours, minutes and seconds in the format of ISO 8601, or if the time would be before the
+    year 1."""
     try:
         return datetime.now().astimezone() - _duration(given)
     except OverflowError:
-        raise ValueError(f"{given!r} goes back to before the year 1") from None
+        raise ValueError(f"{given!r} is too long: the time would be before the year 1") from None
 
 
 def _duration(given: str) -> timedelta:

@@ -49,7 +49,7 @@ class Throughput:
         )
 
     def without(self, part: "Throughput") -> "Throughput":
-        """Return this sum without *part*, one of its parts. No result is negative, also if *part* was counted
+        """Return this sum without *part*, one of its parts. No result is negative, even if *part* was counted
         a moment later than the sum."""
         return Throughput(
             batches=max(0, self.batches - part.batches),
@@ -66,7 +66,7 @@ class Durations:
     """The durations of an operation in seconds: their number, their total, and quantiles. The quantiles are
     None if the operation has not happened in the last minute.
 
-    *count* and *total* are since the client was made.
+    *count* and *total* count from the moment at which the client was made.
     """
 
     count: int = 0

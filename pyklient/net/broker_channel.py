@@ -55,8 +55,8 @@ class BrokerChannel:
     def play(self, dialogue: Dialogue[_T], client_id: str | None = None) -> _T:
         """Run *dialogue* in this thread, and return its result. Each Ask goes to this broker.
 
-        The requests carry *client_id*, or that of the config if *client_id* is None. Raises the errors of the
-        dialogue, and KafkaTimeoutError after ``default_api_timeout_ms``.
+        The requests carry *client_id*, or the client id of the config if *client_id* is None. Raises the
+        errors of the dialogue, and KafkaTimeoutError after ``default_api_timeout_ms``.
         """
         seconds = self._config.default_api_timeout_ms / 1000
         deadline = time.monotonic() + seconds

@@ -146,7 +146,8 @@ class Pool:
         """Close all connections, and cancel attempts to open one. Returns within a limited time.
 
         After requests that expect no response (``acks=0``), the call first waits until the brokers have
-        handled them, for *timeout* seconds but at most two. Logs a warning for each broker that has not.
+        handled them, for *timeout* seconds but at most two. Logs a warning for each broker that has not
+        handled them.
         """
         self._closing.set()
         if self._forked:
@@ -260,7 +261,7 @@ class Pool:
 
 def _await_handled(connections: list[Connection], timeout: float) -> None:
     """Wait until the brokers have handled the requests on *connections* that expect no response (``acks=0``),
-    for at most *timeout* seconds. Log a warning for each broker that has not."""
+    for at most *timeout* seconds. Log a warning for each broker that has not handled them."""
     for error in await_handled(connections, min(timeout, LONGEST_WAIT)):
         log.warning("%s", error)
 

@@ -234,7 +234,8 @@ class NetworkClient:
         """Close all connections. A call that waits for a response raises ClosedError. May be called again.
 
         After requests that expect no response (``acks=0``), the call first waits until the brokers have
-        handled them, for *timeout* seconds but at most two. Logs a warning for each broker that has not.
+        handled them, for *timeout* seconds but at most two. Logs a warning for each broker that has not
+        handled them.
         """
         self._pool.close(timeout)
         self._bootstrap.close()

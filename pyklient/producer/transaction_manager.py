@@ -276,8 +276,8 @@ class TransactionManager:
         left = max(deadline - time.monotonic(), 0.0)
         if self._transaction.attempted and not self._batches.await_requests(left):
             raise KafkaTimeoutError(
-                "abort_transaction has not ended the transaction, because the coordinator has not answered in "
-                "time; call abort_transaction again"
+                "abort_transaction has not ended the transaction, because the coordinator has not answered "
+                "in time; call abort_transaction again"
             )
         self._accumulator.tracker.report()  # the program has given up these records
 

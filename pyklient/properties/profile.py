@@ -140,7 +140,7 @@ class Profile:
         for each in self.properties:
             if each.ambiguous is not None and found.get(each.key) == each.ambiguous:
                 log.warning(
-                    "the property %s counts as another name of %s: %s",
+                    "the property %s is read as another name of %s: %s",
                     each.ambiguous,
                     each.key,
                     each.ambiguity,

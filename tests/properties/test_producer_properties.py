@@ -115,7 +115,7 @@ def test_batch_size_is_a_number_of_messages_and_says_so(
     with caplog.at_level(logging.WARNING, "pyklient"):
         assert config(profile, {"batch.size": "8192"}).batch_num_messages == 8_192
     assert [each.getMessage() for each in caplog.records] == [
-        "the property batch.size counts as another name of batch.num.messages: it is a number of messages, "
+        "the property batch.size is read as another name of batch.num.messages: it is a number of messages, "
         "as in Kafka 0.7, and not of bytes, as in today's producer"
     ]
     with pytest.raises(ConfigurationError, match=r"^batch.size=16384 is larger than queue.buffering.max.mes"):

@@ -136,7 +136,7 @@ class Topics:
         return Topic(name, uuid4().bytes, checked, self._new_partitions(name, range(partitions)))
 
     def prepare_growth(self, name: str, total: int) -> tuple[Topic, list[Partition]]:
-        """Return the topic *name*, and the partitions that it needs in addition to have *total* partitions.
+        """Return the topic *name*, and the new partitions with which it has *total* partitions.
 
         The caller adds these partitions with ``add_partitions``. Raises ApiError if the topic does not exist
         or cannot have that many partitions.

@@ -35,8 +35,8 @@ class GroupCoordinator:
     that the node leads.
 
     *topics* has the number of partitions, and *logs* has their logs. ``load`` restores the groups that the
-    logs store: the committed offsets, and the members and assignments of the last generation.
-    ``partitions`` are these partitions.
+    logs store: the committed offsets, and the members and assignments of the last generation. The attribute
+    ``partitions`` has the partitions of ``__consumer_offsets`` that the node leads.
     """
 
     def __init__(self, config: BrokerConfig, topics: Topics, logs: LogManager, timers: Timers) -> None:

@@ -122,8 +122,8 @@ class OffsetsPartition:
         self._pending.add(producer.producer_id, group_id, offsets, log_offset)
 
     def end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
-        """Commit or forget the pending offsets of a producer whose transaction has ended. The marker must be
-        in the log."""
+        """Commit or forget the pending offsets of a producer whose transaction has ended. The transaction
+        marker must be in the log already."""
         self._records += 1
         self._end_transaction(producer_id, is_commit=is_commit)
 
@@ -200,7 +200,8 @@ class OffsetsPartition:
                 self._committed.setdefault(group_id, {}).update(offsets)
 
     def _apply(self, batch: RecordBatch, record: DecodedRecord, key: bytes) -> None:
-        """Change the state as a record of the log says. A record of an unknown kind or version is skipped."""
+        """Apply *record* of the log: change or delete the offset or the generation that *key* names. A record
+        of an unknown kind or version is skipped."""
         try:
             version = int.from_bytes(key[:2], "big")
             if version in _OFFSET_KEYS:

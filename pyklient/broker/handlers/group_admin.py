@@ -78,7 +78,7 @@ def _members(group: Group, protocol: str) -> list[DescribeGroupsResponse.Describ
 def list_groups(node: NodeState, request: ListGroupsRequest, _: RequestContext) -> ListGroupsResponse:
     """List all groups, or only those with the states or types that the request names.
 
-    If not all groups are loaded yet, the response has those that are, and an error.
+    If not all groups are loaded yet, the response has the loaded groups and an error.
     """
     states = {state.lower() for state in request.states_filter}
     types = {type_.lower() for type_ in request.types_filter}

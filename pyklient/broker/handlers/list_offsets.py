@@ -95,7 +95,8 @@ def _find(log: PartitionLog, timestamp: int, isolation_level: int) -> OffsetAndT
 def _readable(
     log: PartitionLog, found: OffsetAndTimestamp | None, isolation_level: int
 ) -> OffsetAndTimestamp:
-    """Return *found*, or that nothing was found if a consumer with *isolation_level* cannot read it yet."""
+    """Return *found*. If a consumer with *isolation_level* cannot read the record yet, return the same result
+    as if no record was found."""
     if found is None or found.offset >= log.watermarks.limit(isolation_level):
         return _NOT_FOUND
     return found

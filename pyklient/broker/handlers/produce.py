@@ -132,7 +132,7 @@ def _begin_in_partition(
     node: NodeState, transactional_id: str, producer: ProducerIdentity, where: TopicPartition, version: int
 ) -> None:
     """Make sure that the partition *where* belongs to the transaction of *producer*, so that the transaction
-    coordinator will write a marker into it (KIP-890).
+    coordinator will write a transaction marker into it (KIP-890).
 
     From version 12 of Produce on, the request itself adds the partition. Before, the producer must have added
     it with AddPartitionsToTxn.

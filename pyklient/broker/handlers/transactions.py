@@ -191,8 +191,8 @@ def end_txn(node: NodeState, request: EndTxnRequest, context: RequestContext) ->
 def write_txn_markers(
     node: NodeState, request: WriteTxnMarkersRequest, _: RequestContext
 ) -> WriteTxnMarkersResponse:
-    """Write markers into partitions that this node leads. Tools send this request to end a transaction of
-    which the transaction coordinator knows nothing (KIP-664)."""
+    """Write transaction markers into partitions that this node leads. Tools send this request to end a
+    transaction of which the transaction coordinator knows nothing (KIP-664)."""
     return WriteTxnMarkersResponse(
         markers=[
             WriteTxnMarkersResponse.WritableTxnMarkerResult(

@@ -10,8 +10,8 @@ __all__ = ["aborted_transactions"]
 
 
 def aborted_transactions(segments: Sequence[Segment], start: int, end: int) -> list[AbortedTransaction]:
-    """Return the aborted transactions that have records or a marker from the offset *start* on, and begin
-    before the offset *end*. *segments* are all segments of a log."""
+    """Return the aborted transactions that have records or a transaction marker at the offset *start* or
+    later, and begin before the offset *end*. *segments* are all segments of a log."""
     at = max(0, bisect_right(segments, start, key=lambda segment: segment.base_offset) - 1)
     found: list[AbortedTransaction] = []
     for segment in segments[at:]:

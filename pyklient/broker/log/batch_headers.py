@@ -58,7 +58,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_transactional(self) -> bool:
-        """True if the batch is part of a transaction, or is the marker that ends one."""
+        """True if the batch is part of a transaction, or is the control batch that ends one."""
         return self.magic == 2 and bool(self.attributes & TRANSACTIONAL_BIT)
 
 

@@ -32,7 +32,7 @@ _FILE: Final = ".clean"
 _FORMAT: Final = 2
 
 NO_TRANSACTION: Final = -1
-"""The first offset of the open transaction of a producer that has none."""
+"""The value of ``first_offset`` if a producer has no open transaction."""
 
 
 class SegmentState(NamedTuple):
@@ -61,8 +61,8 @@ class SequencedBatch(NamedTuple):
 class ProducerState(NamedTuple):
     """The state of a producer in a partition: its epoch, and its last batches, with the oldest first.
 
-    ``coordinator_epoch`` is the epoch in the last marker of the producer, or -1. ``first_offset`` is the
-    first offset of its open transaction, or NO_TRANSACTION.
+    ``coordinator_epoch`` is the epoch in the last transaction marker of the producer, or -1. ``first_offset``
+    is the first offset of its open transaction, or NO_TRANSACTION.
     """
 
     producer_id: int

@@ -2,8 +2,8 @@
 
 The records keep their offsets, so the new segment has gaps. A record without a value, which deletes its key,
 is not kept, and neither are the records of aborted transactions. All transactions in the old segments must
-have ended. The records of committed transactions are stored like other records, so they need no marker. Only
-the last marker of each producer is kept, which has the producer's epoch.
+have ended. The records of committed transactions are stored like other records, so they need no transaction
+marker. Of each producer, only the last marker is kept, because it has the producer's epoch.
 """
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -38,8 +38,9 @@ def write_compacted(
 ) -> Generator[None, None, int]:
     """Write the newest record of each key in *segments* to the new file *path*, and return their number.
 
-    *aborted* are the aborted transactions of *segments*. Markers are kept of the producers in *producers*
-    only. This is a generator, so that a caller with an event loop can do other work between two steps.
+    *aborted* are the aborted transactions of *segments*. Transaction markers are kept only for the producers
+    in *producers*. This is a generator, so that a caller with an event loop can do other work between two
+    steps.
     """
     skipped = _AbortedRecords(aborted)
     newest: dict[bytes | None, int] = {}

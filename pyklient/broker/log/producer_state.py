@@ -20,7 +20,8 @@ _REMEMBERED = 5  # as many requests as an idempotent producer may have in flight
 _SEQUENCE_MODULUS = 2**31
 _NO_SEQUENCE = -1
 _EPOCH_BUMP = 2
-"""The version of transactions from which on the coordinator increments the epoch before it writes markers."""
+"""The version of transactions from which on the coordinator increments the epoch before it writes transaction
+markers."""
 
 
 @dataclass(slots=True)

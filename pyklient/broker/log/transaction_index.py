@@ -19,7 +19,8 @@ _VERSION: Final = 0
 
 
 class AbortedTransaction(NamedTuple):
-    """A transaction that was aborted: the offset of its first record, and the offset of its marker.
+    """A transaction that was aborted: the offset of its first record, and the offset of the transaction
+    marker that ends it.
 
     ``last_stable_offset`` is the last stable offset of the partition after the marker. All transactions that
     begin before this offset have ended.
@@ -52,7 +53,8 @@ class TransactionIndex:
                 file.write(_encoded(transaction))
         except OSError as error:
             _logger.error(
-                "%s: an aborted transaction was not written (%s); the next start reads the whole log",
+                "%s: an aborted transaction could not be written to this file (%s); the next start reads the "
+                "whole log",
                 self.path,
                 error.strerror or error,
             )

@@ -3,9 +3,9 @@
 Empty ──partitions added──▶ Ongoing ──commit──▶ PrepareCommit ──markers written──▶ CompleteCommit
                                └──────abort───▶ PrepareAbort ───markers written──▶ CompleteAbort
 
-From CompleteCommit and CompleteAbort, the next transaction begins as from Empty. A producer that starts makes
-its transactional id Empty. With transactions version 2, a producer can also abort if the broker knows no open
-transaction.
+From CompleteCommit and CompleteAbort, the next transaction begins as from Empty. When a producer starts, the
+state of its transactional id becomes Empty. With transactions version 2, a producer can also abort if the
+broker knows no open transaction.
 """
 
 from enum import Enum, StrEnum

@@ -57,12 +57,13 @@ class Transaction:
 
     @property
     def is_open(self) -> bool:
-        """True if a transaction has begun, and it is not decided how it ends."""
+        """True if a transaction has begun, and its outcome is not decided yet."""
         return self.state is TransactionState.ONGOING
 
     @property
     def is_prepared(self) -> bool:
-        """True if it is decided how the transaction ends, and its markers are being written."""
+        """True if the outcome of the transaction is decided, and its transaction markers are being
+        written."""
         return self.state in _PREPARED
 
     @property
@@ -111,7 +112,7 @@ class Transaction:
         """Raise ApiError (PRODUCER_FENCED) if *expected*, the identity of a producer that continues after an
         error, has never been the producer of this transactional id.
 
-        It may also be the producer whose id was replaced because no epoch was left.
+        *expected* may also be the producer whose id was replaced because no epoch was left.
         """
         if expected is None or self.epoch == _NONE or expected.producer_id == self.producer_id:
             return
@@ -124,8 +125,8 @@ class Transaction:
         """Return the state after *producer* has added partitions to its transaction.
 
         Raises ApiError: INVALID_PRODUCER_ID_MAPPING if the transactional id belongs to another producer id,
-        PRODUCER_FENCED if the epoch is not the producer's, and CONCURRENT_TRANSACTIONS while the transaction
-        before is being ended.
+        PRODUCER_FENCED if the epoch is not the producer's, and CONCURRENT_TRANSACTIONS while the previous
+        transaction is being ended.
         """
         self._check_producer(producer)
         if self.is_open and added <= self.partitions:

@@ -228,7 +228,8 @@ class TransactionCoordinator:
                     )
                     continue
                 _logger.info(
-                    "transaction %s ends without a marker in %s, and this is not tried again: %s",
+                    "the end marker of transaction %s was not written to %s, and the broker does not try "
+                    "again: %s",
                     transaction.transactional_id,
                     partition,
                     error.message,

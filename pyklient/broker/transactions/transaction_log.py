@@ -90,7 +90,8 @@ class TransactionLog:
         self._records += 1
 
     def _apply(self, key: bytes, value: bytes | None) -> None:
-        """Change the state as a record of the log says. A record of an unknown kind is skipped."""
+        """Apply a record of the log: change or delete the state of the transactional id that *key* names. A
+        record of an unknown kind is skipped."""
         try:
             transactional_id = TransactionLogKey.decode_blob(key).transactional_id
             if value is None:

@@ -267,8 +267,8 @@ def copy(
 ) -> None:
     """Copy the committed offsets of GROUP from ZooKeeper to Kafka, or from Kafka to ZooKeeper.
 
-    The group may run meanwhile: copy from the one to which its members commit. Larger offsets in the other
-    one stay as they are, and the exit code is then 1. Without --execute, nothing is changed.
+    The group may run meanwhile: copy from the storage to which its members commit. Larger offsets in the
+    other storage stay as they are, and the exit code is then 1. Without --execute, nothing is changed.
     """
     if follow and not execute:
         raise click.UsageError(

@@ -54,8 +54,9 @@ def top(
 ) -> None:
     """Show how fast records are written to topics, and how fast groups commit and how far they are behind.
 
-    The busiest topics and the groups with the largest lag come first. Each rate is measured since the frame
-    before. In a pipe or a file, the frames follow one another; -n tells after how many the command ends.
+    The busiest topics and the groups with the largest lag come first. Each rate is measured since the
+    previous frame. In a pipe or a file, the frames follow one another; -n sets the number of frames after
+    which the command ends.
     """
     with Admin(**cluster.options(AdminConfig)) as admin:
         reader = ActivityReader(admin, topics, groups, isolation_level)

@@ -151,9 +151,12 @@ class StandaloneLoop:
                 if not error.retriable:
                     self._fail(error)
                     return
-                log.info("cannot begin to read new partitions yet: %s", error)
+                log.info("cannot begin to read new partitions, so this is tried again; the error: %s", error)
             except Exception as error:
-                log.exception("looking for new partitions has failed unexpectedly; please report this")
+                log.exception(
+                    "the search for new partitions has failed unexpectedly, so the consumer stops reading; "
+                    "please report this"
+                )
                 self._fail(error)
                 return
             self._thread.wait(_TICK)

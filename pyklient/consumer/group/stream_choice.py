@@ -65,8 +65,9 @@ class StreamChoice:
             streams = self._of_topic(topic)
             if not streams:
                 log.warning(
-                    "partitions of topic %s were assigned to this connector and are not read, because the "
-                    "connector has no stream of that topic",
+                    "the group has assigned partitions of topic %s to this connector, but nobody reads them, "
+                    "because the connector has no stream of that topic; make streams of the same topics in "
+                    "all members of the group",
                     topic,
                 )
                 continue

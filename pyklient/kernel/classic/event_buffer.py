@@ -31,7 +31,7 @@ class EventBuffer:
         return len(self._events)
 
     def add_below_limit(self, messages: Sequence[Any]) -> bool:
-        """Add *messages* if there are at most ``limit`` events with them. Return True if they were added."""
+        """Add *messages* if the queue then has at most ``limit`` events. Return True if they were added."""
         # In the child of a fork the lock may be held for ever, and the limit is below 0.
         if len(self._events) + len(messages) > self.limit:
             return False

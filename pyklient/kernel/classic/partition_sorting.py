@@ -37,7 +37,8 @@ def by_partition(
     """Return the messages *given* by partition, as tuples (topic, partition, messages, values, keys).
 
     *values* and *keys* are the bytes of the messages and of their keys, in the same order. *keys* is None if
-    no message has a key, and so are the keys of a tuple. The tuples are in the order of their first messages.
+    no message has a key; then the keys in the tuples are None too. The tuples are in the order of their first
+    messages.
 
     A partition key whose class is one of *hashed*, bytes or str, goes to the partition of its hash in Java,
     among ``partitions(topic)``. Every other partition key goes to ``with_key(topic, key)``. All messages of a

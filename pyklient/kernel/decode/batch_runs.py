@@ -1,4 +1,5 @@
-"""Divides the records of a fetch response into runs of whole batches that have the same leader epoch.
+"""Divides the records of a fetch response into groups of whole batches, one after another, with the same
+leader epoch.
 
 ``batch_headers.pxi`` must behave exactly as this module.
 """
@@ -26,7 +27,8 @@ class BatchRun(NamedTuple):
 
 
 def whole_batches(records: memoryview) -> list[BatchRun]:
-    """Return the whole batches in *records*, in runs of one leader epoch. The list is empty if there is none.
+    """Return the whole batches in *records*, in groups of batches with the same leader epoch. The list is
+    empty if there is no whole batch.
 
     If *records* contain bytes that are not a batch, only the batches before these bytes are returned. Raises
     CorruptRecordError if *records* begin with such bytes.
@@ -48,7 +50,7 @@ def whole_batches(records: memoryview) -> list[BatchRun]:
 
 
 def _by_leader_epoch(records: memoryview) -> list[BatchRun]:
-    """Divide *records*, which consist of whole batches, into runs with the same leader epoch."""
+    """Divide *records*, which consist of whole batches, into groups of batches with the same leader epoch."""
     runs: list[BatchRun] = []
     position = 0
     while end := batch_end(records, position):

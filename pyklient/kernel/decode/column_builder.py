@@ -91,10 +91,11 @@ class ColumnBuilder:
         check_crcs: bool,
         transactions: bool,
     ) -> tuple[int, int, int]:
-        """Append the records of the plain batches from byte *position* of *data* on, as far as this can be
-        done in one step. In this kernel it cannot, so nothing is appended.
+        """Append nothing. In the compiled kernel, this method appends the records of the plain batches from
+        byte *position* of *data* on; this kernel appends each batch by ``add``.
 
-        Return the position after these batches, the offset to continue at, and the bytes of their records.
+        Return *position*, *start_offset* and 0: the position after the appended batches, the offset to
+        continue at, and the bytes of their records.
         """
         return position, start_offset, 0
 

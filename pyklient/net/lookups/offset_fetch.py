@@ -18,8 +18,9 @@ version or an older one."""
 class FetchedOffsets(NamedTuple):
     """The committed offsets and the error codes in a response, by partition.
 
-    A partition without a committed offset and without an error is in neither of the two. ``first_error`` is
-    the first error code in *response*, which may be that of the whole group; 0 if there is none.
+    A partition without a committed offset and without an error is in neither ``offsets`` nor ``errors``.
+    ``first_error`` is the first error code in *response*, which may be the error of the whole group; 0 if
+    there is none.
     """
 
     offsets: dict[TopicPartition, OffsetAndMetadata]

@@ -32,8 +32,8 @@ class PartitionProducer:
 
     ``transaction_start`` is the first offset of the producer's open transaction in this partition. It is None
     if the producer has no open transaction there. ``coordinator_epoch`` is the epoch of the transaction
-    coordinator that wrote the producer's last marker, or -1. ``last_timestamp_ms`` is the timestamp of the
-    last batch.
+    coordinator that wrote the end of the producer's last transaction, or -1. ``last_timestamp_ms`` is the
+    timestamp of the last batch.
     """
 
     producer_id: int
@@ -88,10 +88,10 @@ def list_transactions(
     producer_ids: Collection[int] = (),
     longer_than_ms: int | None = None,
 ) -> Dialogue[list[TransactionListing]]:
-    """Ask each broker once for its transactional ids. Return those of all brokers, sorted.
+    """Ask each broker once for its transactional ids. Return the ids of all brokers, sorted.
 
-    Only those are returned that have one of *states*, belong to one of *producer_ids*, and whose transaction
-    has been open for longer than *longer_than_ms*. An argument that is empty or None selects all. Raises
+    Each returned id has one of *states*, belongs to one of *producer_ids*, and has a transaction that has
+    been open for longer than *longer_than_ms*. An argument that is empty or None excludes no id. Raises
     UnsupportedVersionError if a broker is older than Kafka 3.0, or than 3.8 with *longer_than_ms*.
     """
     metadata: Metadata = yield Refresh(())

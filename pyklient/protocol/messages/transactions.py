@@ -185,8 +185,8 @@ class TxnOffsetCommitResponse(ApiMessage):
 
 @message(key=27, versions=(0, 2), flexible=1)
 class WriteTxnMarkersRequest(ApiMessage):
-    """Write the markers that end transactions into partitions. Brokers send this request, and tools that end
-    a hanging transaction (KIP-664)."""
+    """Write the markers that end transactions into partitions. Brokers send this request, and so do tools
+    that end a hanging transaction (KIP-664)."""
 
     @struct
     class WritableTxnMarker(Struct):
@@ -209,7 +209,7 @@ class WriteTxnMarkersRequest(ApiMessage):
 
 @message(key=27, versions=(0, 2), flexible=1)
 class WriteTxnMarkersResponse(ApiMessage):
-    """The result of writing a marker into each partition."""
+    """The result of writing a transaction marker into each partition."""
 
     @struct
     class WritableTxnMarkerResult(Struct):
@@ -286,8 +286,8 @@ class DescribeTransactionsRequest(ApiMessage):
 
 @message(key=65, versions=(0, 0), flexible=0)
 class DescribeTransactionsResponse(ApiMessage):
-    """The state of each transactional id, and the partitions of its transaction. While a transaction is
-    being ended, only partitions without a marker are listed."""
+    """The state of each transactional id, and the partitions of its transaction. While a transaction is being
+    ended, only partitions without a transaction marker are listed."""
 
     @struct
     class TransactionState(Struct):

@@ -133,7 +133,7 @@ class RecordBatch:
 
     @property
     def is_transactional(self) -> bool:
-        """True if the batch is part of a transaction, or is the marker that ends one."""
+        """True if the batch is part of a transaction, or is the control batch that ends one."""
         return self.magic == 2 and bool(self.attributes & TRANSACTIONAL_BIT)
 
     @property

@@ -77,7 +77,7 @@ TRANSACTIONAL_BIT: Final = 0x10
 CONTROL_BIT: Final = 0x20
 
 ABORT: Final = 0
-"""The control type of the marker that aborts a transaction."""
+"""The type of the control record that ends an aborted transaction."""
 
 RECORD_LEAST: Final = 7
 """The size in bytes of the smallest record of format 2: seven fields of one byte each."""
