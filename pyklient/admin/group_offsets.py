@@ -258,8 +258,8 @@ class GroupOffsets:
                     raise
                 raise CommitError(
                     f"the offsets of group {self._group_id} were reset in Kafka, but not all of them in "
-                    f"ZooKeeper: {error}. Compare the offsets in both, and then copy the offsets from Kafka to "
-                    "ZooKeeper"
+                    f"ZooKeeper: {error}. Compare the offsets in both, and then copy the offsets from Kafka "
+                    "to ZooKeeper"
                 ) from error
         if self._registry is not None and (
             members := self._ask_zookeeper(members_in_zookeeper(self._group_id))
