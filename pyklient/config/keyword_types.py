@@ -103,7 +103,7 @@ class ClientOptions(TypedDict, total=False):
 
     zookeeper_ssl_truststore_location: str | None
     """A PEM file with the certificate authorities that the client trusts for ZooKeeper. By default, it trusts
-    those of the system."""
+    the authorities that the system trusts."""
 
     zookeeper_ssl_keystore_location: str | None
     """A PEM file with the certificate chain and the key that the client uses for ZooKeeper."""
@@ -119,8 +119,8 @@ class ClientOptions(TypedDict, total=False):
     """A complete TLS context, which replaces the other ssl_ options. (Only in pyklient.)"""
 
     ssl_truststore_location: str | None
-    """A PEM file with the certificate authorities that the client trusts. By default, it trusts those of the
-    system."""
+    """A PEM file with the certificate authorities that the client trusts. By default, it trusts the
+    authorities that the system trusts."""
 
     ssl_keystore_location: str | None
     """A PEM file with the certificate chain and the key of the client."""
@@ -194,9 +194,9 @@ class ProducerOptions(ClientOptions, total=False):
     partition."""
 
     partitioner: Callable[[str, bytes | None, int], int] | HasPartition | None
-    """A function (topic, key, partition_count) that returns the number of a partition. By default, the
-    murmur2 hash of the key decides, as in Java's client. Records without a key go to one partition until its
-    batch is sent, and then to another. (Only in pyklient.)"""
+    """A function that gets the topic, the key and the number of partitions of a record, and returns the
+    number of a partition. By default, the murmur2 hash of the key decides, as in Java's client. Records
+    without a key go to one partition until its batch is sent, and then to another. (Only in pyklient.)"""
 
     key_encoder: Encoder | None
     """A function that turns keys into bytes. (Only in pyklient.)"""
@@ -350,5 +350,5 @@ class ConsumerOptions(ReadOptions, total=False):
 
     shallowiterator_enable: bool
     """With True, the consumer does not decompress. It hands out each compressed batch as one message, whose
-    value is the compressed records and whose offset is that of the last record. The header compression.codec
+    value is the compressed records. Its offset is the offset of the last record. The header compression.codec
     of the message names the codec. Kafka 0.7 used this to copy topics."""

@@ -256,7 +256,8 @@ def _in_0_7(new: Property) -> Property:
 
 
 _NEW_CONSUMERS: Final = {
-    "bootstrap.servers": "ZooKeeper knows the brokers; set zookeeper.connect, or choose no profile",
+    "bootstrap.servers": "the consumer finds the brokers in ZooKeeper; set zookeeper.connect, or choose no "
+    "profile",
     **dict.fromkeys(
         NOT_SECURED,
         "consumers with a profile use neither TLS nor SASL; make a ConsumerConnector without a profile, "

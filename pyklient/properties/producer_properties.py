@@ -79,16 +79,16 @@ _HANDLERS: Final = (
     _class(
         "callback.handler",
         None,
-        "A class, whose [hooks](classic.md#hooks) an asynchronous producer calls for each message and batch.",
+        "The class whose [hooks](classic.md#hooks) an asynchronous producer calls for messages and batches.",
     ),
     Property(key="callback.handler.props", parse=name_value_pairs, option="callback_handler_props"),
-    _class("event.handler", None, "A class, which sends the batches instead of the default event handler."),
+    _class("event.handler", None, "The class that sends the batches instead of the default event handler."),
     Property(key="event.handler.props", parse=name_value_pairs, option="event_handler_props"),
 )
 _SERIALIZER: Final = _class(
     "serializer.class",
     "kafka.serializer.DefaultEncoder",
-    "The class of the encoder of messages. The default one sends bytes as they are.",
+    "The class of the encoder of messages. The default encoder accepts bytes, and does not change them.",
 )
 _ENCODING: Final = Property(
     key="serializer.encoding",
@@ -315,15 +315,18 @@ _ONLY_TODAY: Final = {
     **NOT_SECURED,
 }
 _LIST_SINCE_0_8: Final = "since 0.8, set metadata.broker.list=host:port,host:port"
+_ALL_FROM_LIST: Final = f"{_LIST_SINCE_0_8}; the producer asks these brokers for the addresses of the others"
+_KEPT_OPEN: Final = "the producer keeps a connection open as long as it works; remove the property"
+_NO_ACKS_IN_0_7: Final = "brokers of Kafka 0.7 do not confirm messages; choose the profile 0.8"
 _GONE_IN_0_8: Final = {
     "broker.list": f"{_LIST_SINCE_0_8}, without the ids of the brokers",
-    "zk.connect": f"{_LIST_SINCE_0_8}; the producer asks these brokers for the others",
-    "zookeeper.connect": f"{_LIST_SINCE_0_8}; the producer asks these brokers for the others",
+    "zk.connect": _ALL_FROM_LIST,
+    "zookeeper.connect": _ALL_FROM_LIST,
     "zk.read.num.retries": "the producer gets its metadata from the brokers; message.send.max.retries limits "
     "the attempts",
     "connect.timeout.ms": "set request.timeout.ms",
-    "reconnect.interval": "a connection stays open as long as it works; remove the property",
-    "reconnect.time.interval.ms": "a connection stays open as long as it works; remove the property",
+    "reconnect.interval": _KEPT_OPEN,
+    "reconnect.time.interval.ms": _KEPT_OPEN,
     "max.message.size": "the broker limits the size, by its setting message.max.bytes",
     "bootstrap.servers": "set metadata.broker.list, or choose no profile",
     "acks": "set request.required.acks, where -1 stands for all",
@@ -334,13 +337,13 @@ _NOT_IN_0_7: Final = "Kafka 0.7 has no such property"
 _NOT_YET_IN_0_7: Final = {
     "metadata.broker.list": "set broker.list=id:host:port,id:host:port, or choose the profile 0.8",
     "bootstrap.servers": "set broker.list=id:host:port,id:host:port, or choose no profile",
-    "request.required.acks": "the brokers of 0.7 confirm nothing; choose the profile 0.8",
+    "request.required.acks": _NO_ACKS_IN_0_7,
     "key.serializer.class": f"{_NOT_IN_0_7} (its messages had no key); choose the profile 0.8",
     "retry.backoff.ms": f"{_NOT_IN_0_7} (its producer retried at once); choose the profile 0.8",
     "topic.metadata.refresh.interval.ms": f"{_NOT_IN_0_7} (ZooKeeper told its producer of changes); choose "
     "the profile 0.8",
     "client.id": f"{_NOT_IN_0_7} (its requests had no client id); choose the profile 0.8",
-    "acks": "the brokers of 0.7 confirm nothing; choose the profile 0.8, and set request.required.acks",
+    "acks": f"{_NO_ACKS_IN_0_7}, and set request.required.acks",
     "retries": "set num.retries",
     **_ONLY_TODAY,
 }

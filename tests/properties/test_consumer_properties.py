@@ -149,7 +149,7 @@ def test_the_spellings_of_another_version_are_accepted(profile: str, other: str)
         ("0.8", "rebalance.max.retries", "0", "rebalance.max.retries=0 is out of range: 1 to"),
         ("0.8", "offsets.storage", "redis", "offsets.storage='redis' is not one of 'zookeeper', 'kafka'"),
         ("0.8", "num.consumer.fetchers", "2", "one fetcher for each broker"),
-        ("0.8", "bootstrap.servers", "a:9092", "ZooKeeper knows the brokers"),
+        ("0.8", "bootstrap.servers", "a:9092", "the consumer finds the brokers in ZooKeeper"),
         ("0.7", "mirror.topics.whitelist", "a", "pass a Whitelist"),
         ("0.8", "shallowiterator.enable", "true", "choose the profile 0.7"),
         ("0.8", "enable.auto.commit", "false", "set auto.commit.enable"),

@@ -143,7 +143,7 @@ class ClientConfig:
     zookeeper_ssl_truststore_location: str | None = option(
         None,
         "A PEM file with the certificate authorities that the client trusts for ZooKeeper. By default, it "
-        "trusts those of the system.",
+        "trusts the authorities that the system trusts.",
     )
     zookeeper_ssl_keystore_location: str | None = option(
         None, "A PEM file with the certificate chain and the key that the client uses for ZooKeeper."
@@ -162,8 +162,8 @@ class ClientConfig:
     )
     ssl_truststore_location: str | None = option(
         None,
-        "A PEM file with the certificate authorities that the client trusts. By default, it trusts those "
-        "of the system.",
+        "A PEM file with the certificate authorities that the client trusts. By default, it trusts the "
+        "authorities that the system trusts.",
     )
     ssl_keystore_location: str | None = option(
         None, "A PEM file with the certificate chain and the key of the client."

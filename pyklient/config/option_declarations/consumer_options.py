@@ -212,7 +212,7 @@ class ConsumerConfig(ClientConfig):
     shallowiterator_enable: bool = option(
         False,
         "With True, the consumer does not decompress. It hands out each compressed batch as one message, "
-        "whose value is the compressed records and whose offset is that of the last record. The header "
+        "whose value is the compressed records. Its offset is the offset of the last record. The header "
         "compression.codec of the message names the codec. Kafka 0.7 used this to copy topics.",
     )
     max_decompressed_bytes: int = option(

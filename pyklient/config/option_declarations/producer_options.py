@@ -102,9 +102,10 @@ class ProducerConfig(ClientConfig):
     )
     partitioner: Callable[[str, bytes | None, int], int] | HasPartition | None = option(
         None,
-        "A function (topic, key, partition_count) that returns the number of a partition. By default, the "
-        "murmur2 hash of the key decides, as in Java's client. Records without a key go to one partition "
-        "until its batch is sent, and then to another. (Only in pyklient.)",
+        "A function that gets the topic, the key and the number of partitions of a record, and returns the "
+        "number of a partition. By default, the murmur2 hash of the key decides, as in Java's client. "
+        "Records without a key go to one partition until its batch is sent, and then to another. "
+        "(Only in pyklient.)",
     )
     key_encoder: Encoder | None = option(None, "A function that turns keys into bytes. (Only in pyklient.)")
     value_encoder: Encoder | None = option(
