@@ -210,8 +210,8 @@ class ZooKeeperGroupDescription:
 
 @dataclass(frozen=True, slots=True)
 class StoredOffsets:
-    """The offsets that a group has committed for one partition to Kafka and to ZooKeeper, and the first and
-    the last offset of the partition's log.
+    """The offsets that a group has committed for one partition to Kafka and to ZooKeeper, and the first
+    offset and the end of the partition's log.
 
     An offset is None if the group has not committed one. ``start`` and ``end`` are None if the partition does
     not exist, or has no leader at the moment. ``error`` says what is wrong with the partition or with its

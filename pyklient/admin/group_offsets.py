@@ -113,12 +113,12 @@ class GroupOffsets:
     ) -> dict[TopicPartition, OffsetCopy]:
         """Copy the offsets of the other storage to the storage *to*, also while members of the group commit.
 
-        A member that commits to both commits to Kafka first, and this function first reads the storage that
-        it copies from. So it never finds a smaller offset in Kafka than in ZooKeeper for such a member, and
-        does not write to Kafka. In ZooKeeper, it replaces a node only if the node has not changed since the
-        function read it. Kafka cannot check that. So after a write, the function reads both storages again,
-        and copies the offsets that have changed. If a member begins to commit to both at that moment, its
-        offset is not lost.
+        This function first reads the storage that it copies from. A member that commits to both storages
+        commits to Kafka first. So the function never finds a smaller offset in Kafka than in ZooKeeper for
+        such a member, and does not replace its offset in Kafka. In ZooKeeper, the function replaces a node
+        only if the node has not changed since the function read it. Kafka has no such check. So after a
+        write, the function reads both storages again, and copies the offsets that have changed. If a member
+        begins to commit to both at that moment, its offset is not lost.
 
         If *lower* is true, larger offsets in the storage *to* are replaced too.
         """

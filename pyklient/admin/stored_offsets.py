@@ -69,7 +69,7 @@ class ZooKeeperOffsets:
 
 @dataclass(slots=True)
 class LogBounds:
-    """The first and the last offset of the log of each partition that has a leader. ``errors`` says why the
+    """The first offset and the end of the log of each partition that has a leader. ``errors`` says why the
     other partitions have none."""
 
     starts: dict[TopicPartition, int]
@@ -165,7 +165,7 @@ def members_at_brokers(group_id: str) -> Dialogue[int | None]:
 
 
 def log_bounds(partitions: Collection[TopicPartition]) -> Dialogue[LogBounds]:
-    """Return the first and the last offset of the log of each of *partitions* that has a leader."""
+    """Return the first offset and the end of the log of each of *partitions* that has a leader."""
     metadata: Metadata = yield Refresh({each.topic for each in partitions})
     led = [each for each in partitions if metadata.leader(each) is not None]
     starts = yield from list_offsets(dict.fromkeys(led, EARLIEST))

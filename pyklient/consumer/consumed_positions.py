@@ -74,8 +74,8 @@ class Positions:
         return Position(offset, generation, read, chosen=chosen, leader_epoch=leader_epoch)
 
     def note_left(self, owned: OwnedPartition, after_message: int | None, offset: int) -> None:
-        """Record that no message of *owned* is left before *offset*. The last message that was handed out
-        ends at *after_message*; None if no message was handed out since the last call."""
+        """Record that no message of *owned* is left before *offset*. *after_message* is the offset after the
+        last message that was handed out; None if no message was handed out since the last call."""
         before = self._known.get(owned.partition)
         if after_message is None and before is not None:
             after_message = before.offset if before.after_message is None else before.after_message

@@ -70,7 +70,7 @@ class CopySender:
         self._lost.update(partitions)
 
     def forget_lost(self) -> None:
-        """Send the messages of all partitions again, because the messages in hand are done."""
+        """Forget which partitions are lost, because the messages in hand are done."""
         self._lost.clear()
 
     def send(self, messages: list[Message]) -> None:

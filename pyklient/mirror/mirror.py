@@ -55,7 +55,7 @@ _SET_BY_MIRROR: Final = (
     "value_decoder",
     "value_encoder",
 )
-"""The options of its clients that a mirror sets itself."""
+"""The client options that a mirror sets itself. A program must not pass them."""
 
 
 class Mirror:

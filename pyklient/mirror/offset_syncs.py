@@ -168,7 +168,7 @@ class OffsetSyncs:
         self._changed.update(self._slots)
 
     def keep_changes(self, slots: Iterable[int]) -> None:
-        """Record that *slots*, which ``pop_changes`` has returned, were not stored."""
+        """Let ``pop_changes`` return *slots* again, because their syncs could not be stored."""
         self._changed.update(slots)
 
     def _thin_out(self) -> None:

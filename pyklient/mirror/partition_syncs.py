@@ -285,7 +285,7 @@ class PartitionSyncs:
         if again:
             _log.warning(
                 "topic %s was deleted and created again in the target cluster; until there are new offset "
-                "syncs, groups are translated to its start",
+                "syncs, the offsets of groups are translated to its start",
                 topic,
             )
 

@@ -210,8 +210,8 @@ def _copies(offset: int, sent: Delivery | Batch | Copies | None) -> Copies:
 def _confirmed(
     source: TopicPartition, offsets: Sequence[int], target: TopicPartition, target_offset: int
 ) -> Iterator[ConfirmedRecords]:
-    """Yield the records with *offsets*, which are stored one after the other from *target_offset* on, without
-    gaps in their source offsets."""
+    """Yield the records that have *offsets* in the partition *source*, and are stored one after another from
+    *target_offset* on in *target*. Each yielded object has records without a gap in their source offsets."""
     ends = [len(offsets)]
     if offsets[-1] - offsets[0] >= len(offsets):
         ends = [at for at in range(1, len(offsets)) if offsets[at] != offsets[at - 1] + 1] + ends

@@ -239,8 +239,7 @@ class Producer(TransactionalProducer):
         fail with ClosedError; 0 gives them no time at all. Records of a deleted topic fail sooner, with
         BrokerError, once the brokers have said for 5 seconds that the topic does not exist. With ``acks=0``,
         the brokers have at most two seconds of *timeout* to handle the last records; a warning is logged for
-        each broker that has not handled them. Raises the errors that ``flush`` raises, after everything is
-        closed.
+        each broker that has not handled them. At the end, raises the errors of ``flush``.
         """
         self._close(None if timeout is None else argument_checks.seconds(timeout, "timeout"))
         error = self._accumulator.tracker.report()

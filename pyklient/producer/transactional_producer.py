@@ -22,7 +22,7 @@ class TransactionalProducer:
     """The methods of Producer for transactions."""
 
     _transactions: TransactionManager | None
-    """None if the producer has no ``transactional_id``."""
+    """The transactions of the producer. None if it has no ``transactional_id``."""
 
     def init_transactions(self, timeout: float | None = None) -> None:
         """Get the producer id of ``transactional_id``, if the producer has none yet.

@@ -256,7 +256,8 @@ class FetchQueue:
             self._sleep(_LEASE_TICK, deadline, timeout)
 
     def _sleep(self, longest: float, deadline: float | None, timeout: float | None) -> None:
-        """Wait up to *longest* seconds for an entry. Raise ConsumerTimeout if *deadline* has passed."""
+        """Wait up to *longest* seconds for an entry. Raise ConsumerTimeout if *deadline* has passed. Its
+        message names *timeout*, the seconds that the caller has waited by then."""
         left = longest if deadline is None else deadline - time.monotonic()
         if left <= 0:
             cursors = list(self.cursors.values())

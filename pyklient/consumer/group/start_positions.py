@@ -29,9 +29,10 @@ class AssignedStarts(NamedTuple):
     committed: Mapping[TopicPartition, OffsetAndMetadata | None]
     """The offset of each partition that is committed or in the offset store. None if there is none."""
     points: Mapping[TopicPartition, StartPoint]
-    """The start point of each partition that begins at a start point."""
+    """The start points of the partitions that begin at a time or an offset, which the program has chosen."""
     found: Mapping[TopicPartition, int]
-    """The offsets of ``points``, as far as they could be looked up."""
+    """The offset that was looked up for each partition in ``points``. A partition is missing if its offset
+    could not be looked up."""
     stored: Mapping[TopicPartition, StoredPosition]
     """The positions in the offset store, with the epochs with which they were acquired. Empty if the
     connector has no offset store."""

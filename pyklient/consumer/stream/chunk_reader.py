@@ -157,7 +157,7 @@ class ChunkReader:
     def gather(self, chunk: AnyChunk | None, max_records: int) -> list[Message]:
         """Return up to *max_records* messages from *chunk* and from the batches queued after it.
 
-        The list is empty if the lease has ended meanwhile. The messages are then handed out later.
+        The list is empty if the time until which messages may be handed out has ended.
         """
         batch: list[Message] = []
         parts: list[tuple[Cursor, int]] = []
@@ -302,7 +302,7 @@ class ChunkReader:
             chunk.stop()
 
     def handed(self, *, in_hand: bool) -> dict[TopicPartition, Position]:
-        """Return the position of each partition. Messages in hand count only if *in_hand* is true."""
+        """Return the position of each partition. Messages in hand count as read only if *in_hand* is true."""
         with self._lock:
             found = self._positions.all()
             chunk, source = self.chunk, self._queue.source

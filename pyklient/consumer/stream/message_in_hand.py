@@ -22,7 +22,8 @@ class InHand:
 
     def __init__(self) -> None:
         self.done = 0
-        """The number of messages of the chunk that were handed out before a loop asked for a message."""
+        """The number of messages of the current chunk that had been handed out when the loop asked for the
+        message in hand."""
         self.batch: dict[TopicPartition, tuple[Cursor, int]] = {}
         """The offset at which the batch in hand begins in each partition. Empty if the loop has got a single
         message."""

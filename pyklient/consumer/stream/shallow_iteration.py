@@ -2,8 +2,8 @@
 them.
 
 Kafka 0.7 calls this ``shallowiterator.enable``. A batch is one message: its value is the compressed records,
-its offset that of its last record, and its header ``compression.codec`` names the codec. A record that is not
-compressed is a message as usual.
+its offset is the offset of the last record, and its header ``compression.codec`` names the codec. A record
+that is not compressed is a message as usual.
 """
 
 from collections.abc import Callable

@@ -265,7 +265,7 @@ class StreamCore:
             self.queue.asked.notify_all()
 
     def handed(self, *, in_hand: bool) -> dict[TopicPartition, Position]:
-        """Return the position of each partition. Messages in hand count only if *in_hand* is true."""
+        """Return the position of each partition. Messages in hand count as read only if *in_hand* is true."""
         return self._reader.handed(in_hand=in_hand)
 
     def batch_in_hand(self) -> dict[TopicPartition, tuple[Cursor, Position]]:

@@ -51,7 +51,7 @@ class Save:
 
 
 class Acquired:
-    """A partition as its stream has acquired it in the offset store."""
+    """A partition that its stream has acquired in the offset store, and how far its messages are saved."""
 
     __slots__ = ("begins", "done", "epoch", "outdated", "save")
 
@@ -61,7 +61,7 @@ class Acquired:
         """The offset at which the messages of the next transaction begin. The store must have this offset
         when that transaction saves a position."""
         self.done = stored.offset
-        """The position of the stream when all messages that it had handed out were saved."""
+        """The last position of the stream at which all messages that it had handed out were saved."""
         self.save: Save | None = None
         """The save that has changed the stored offset to ``begins``. None if the offset was stored before the
         partition was acquired."""
@@ -70,7 +70,7 @@ class Acquired:
 
     @property
     def certain(self) -> bool:
-        """True if it is certain that the store has had the offset ``begins``."""
+        """True if it is certain that the transaction that has stored the offset ``begins`` was committed."""
         return self.save is None or self.save.confirmed
 
     def all_saved(self, position: Position) -> bool:
@@ -186,7 +186,8 @@ def fenced(partitions: Collection[TopicPartition], why: str, hint: str = "") -> 
 
 
 def _goes_on(old: Acquired | None, handed: Position, stored: StoredPosition) -> bool:
-    """Return True if all messages before *handed* were saved for certain, and reading continues there."""
+    """Return True if it is certain that the store has saved all messages before the position *handed*, and
+    *stored* is that position."""
     return (
         old is not None
         and old.outdated is None

@@ -69,8 +69,9 @@ class SavedPositions:
     def begin(self, stream: StreamCore, stored: Mapping[TopicPartition, StoredPosition]) -> None:
         """Save positions of *stream* under the epochs in *stored* from now on.
 
-        If the stream has handed out messages of such a partition before, and their results may not be stored,
-        the next transaction may contain these results. So nothing is saved before :meth:`rewind`.
+        If the stream has handed out messages of such a partition before, and it is not certain that their
+        results are stored, the next transaction may contain these results. So nothing is saved before
+        :meth:`rewind`.
         """
         self._of(stream).begin(stored, _handed(stream))
 
@@ -144,7 +145,7 @@ class SavedPositions:
     def fetch(
         self, partitions: Collection[TopicPartition], timeout: float
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Raise ConfigurationError: a partition is acquired together with its position."""
+        """Raise ConfigurationError, because :meth:`acquire` returns the positions."""
         raise no_commits()
 
     def commit(
@@ -155,13 +156,13 @@ class SavedPositions:
         *,
         once: bool = False,
     ) -> Rejections:
-        """Raise ConfigurationError: positions are saved by the program."""
+        """Raise ConfigurationError, because the program saves the positions itself."""
         raise no_commits()
 
     def commit_async(
         self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity
     ) -> "Future[Rejections] | None":
-        """Return None, because positions are saved by the program."""
+        """Return None, because the program saves the positions itself."""
         return None
 
     def unreachable(self) -> KafkaError | None:
@@ -211,7 +212,8 @@ def no_commits() -> ConfigurationError:
 
 def _checked(found: Any, partition: TopicPartition, start: int | None) -> StoredPosition:
     """Return the position of *partition* in *found*, which ``acquire`` of an offset store has returned.
-    *start* is the offset that was to be stored."""
+    *start* is the offset that the store had to store if it had none. Raises ConfigurationError if *found* has
+    no valid position."""
     position = found.get(partition) if isinstance(found, Mapping) else None
     match position:
         case (int() as offset, int() as epoch) if offset >= 0:
