@@ -1,7 +1,7 @@
 """The batches of a producer whose records do not all have a result yet.
 
 No method but ``all`` takes a time that grows with the number of unfinished batches. There may be tens of
-thousands, and each record that waits for memory asks for the open batches among them.
+thousands of them, and each record that waits for memory asks which of them are open.
 """
 
 from collections import OrderedDict

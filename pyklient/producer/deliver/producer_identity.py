@@ -2,7 +2,8 @@
 
 A partition gets the current producer id, which is stored here, with its first batch. It then keeps the id in
 its ``Sequences``. The identity of a transactional producer comes from the transaction coordinator instead
-(``pyklient.producer.transaction_manager``). Each partition follows it at once.
+(``pyklient.producer.transaction_manager``). When it changes, all partitions change to the new identity at
+once.
 """
 
 import logging
