@@ -1,9 +1,8 @@
 """The handlers of DescribeTransactions, ListTransactions and DescribeProducers (KIP-664)."""
 
-import re
-
 from pyklient.broker.api_errors import ApiError
 from pyklient.broker.handlers.request_context import RequestContext
+from pyklient.broker.linear_pattern import LinearPattern, PatternError
 from pyklient.broker.node_state import NodeState
 from pyklient.broker.transactions.states import TransactionState
 from pyklient.broker.transactions.transaction import Transaction
@@ -70,8 +69,8 @@ def list_transactions(
     if coordinator.loading:
         return ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     try:
-        pattern = re.compile(request.transactional_id_pattern or ".*", re.DOTALL)
-    except re.error:
+        pattern = LinearPattern(request.transactional_id_pattern or ".*")
+    except PatternError:
         return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
     now_ms = node.now_ms()
     return ListTransactionsResponse(
@@ -83,7 +82,7 @@ def list_transactions(
                 transaction_state=each.state,
             )
             for each in coordinator.transactions
-            if _matches(each, request, now_ms) and pattern.fullmatch(each.transactional_id)
+            if _matches(each, request, now_ms) and pattern.matches(each.transactional_id)
         ],
     )
 
