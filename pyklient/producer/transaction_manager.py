@@ -7,7 +7,7 @@ the state. The sender reports failures through the ``Transaction``.
 import logging
 import time
 from collections.abc import Mapping
-from typing import NoReturn, TypeVar
+from typing import NoReturn
 
 from pyklient.config import ProducerConfig
 from pyklient.error_codes import ErrorCode
@@ -22,18 +22,13 @@ from pyklient.errors import (
 from pyklient.group_metadata import GroupMetadata
 from pyklient.kernel import Batch
 from pyklient.log_events import log_fields
-from pyklient.net.dialogue import Dialogue
 from pyklient.net.network_client import NetworkClient
 from pyklient.producer.accumulate.accumulator import RecordAccumulator
+from pyklient.producer.coordinator_requests import CoordinatorRequests
 from pyklient.producer.deliver.producer_identity import ProducerIdentity
 from pyklient.producer.deliver.sender import Sender
 from pyklient.producer.deliver.transaction_batches import TransactionBatches
 from pyklient.producer.threads.sender_thread import SenderThread
-from pyklient.producer.transactions.coordinator_dialogues import (
-    Identity,
-    end,
-    initialize,
-)
 from pyklient.producer.transactions.failure_kinds import (
     abortable,
     fatal,
@@ -46,12 +41,9 @@ from pyklient.producer.transactions.failure_kinds import (
 from pyklient.producer.transactions.state_machine import StateMachine
 from pyklient.producer.transactions.states import Event, State
 from pyklient.producer.transactions.transaction import Transaction
-from pyklient.producer.transactions.transaction_offsets import TransactionOffsets
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 __all__ = ["TransactionManager"]
-
-_T = TypeVar("_T")
 
 log = logging.getLogger("pyklient.producer")
 
@@ -75,15 +67,15 @@ class TransactionManager:
     ) -> None:
         self._id = transaction.transactional_id
         self._timeout_ms = config.transaction_timeout_ms
-        self._client = client
         self._accumulator = accumulator
         self._transaction = transaction
-        self._identity = identity
+        self._requests = CoordinatorRequests(
+            client, transaction, identity, batches.coordinator, self._timeout_ms
+        )
         self._sender = sender
         self._batches = batches
         self._thread = thread
         self._machine = StateMachine(transaction, accumulator, thread, config.max_block_ms / 1000)
-        self._offsets = TransactionOffsets(transaction, batches.coordinator)
         self._began = 0.0
 
     # The calls of the program
@@ -184,9 +176,8 @@ class TransactionManager:
     # The steps of the calls
 
     def _initialize(self, deadline: float) -> None:
-        dialogue = initialize(self._batches.coordinator, self._id, self._timeout_ms, None)
         try:
-            self._identity.current, self._transaction.version = self._play(dialogue, deadline)
+            self._requests.initialize(deadline)
         except KafkaError as error:
             if is_fenced(error):
                 self._machine.fail(Event.FENCED, error, fenced(self._id, error, 0.0, self._timeout_ms))
@@ -223,11 +214,9 @@ class TransactionManager:
         knows the reason. Return the reason, or raise ProducerFencedError."""
         try:
             self._drop(deadline)
-            self._end(deadline, committed=False)
+            self._requests.end(deadline, committed=False)
         except KafkaError as error:
-            if is_fenced(error):
-                self._fenced(error)
-            return failure
+            return self._timed_out_or_fenced(error, deadline) if is_fenced(error) else failure
         self._transaction.attempted = False
         return self._aborted_by_brokers(failure)
 
@@ -250,11 +239,13 @@ class TransactionManager:
 
     def _commit(self, deadline: float) -> None:
         try:
-            self._end(deadline, committed=True)
-        except KafkaError as error:
-            self._commit_failed(error, deadline)
+            try:
+                self._requests.end(deadline, committed=True)
+            except KafkaError as error:
+                self._commit_failed(error, deadline)
         except BaseException:
-            self._machine.move(Event.NO_ANSWER)
+            if self._machine.state is State.COMMITTING:  # Ctrl-C
+                self._machine.move(Event.NO_ANSWER)
             raise
         self._machine.move(Event.CONFIRMED)
 
@@ -262,11 +253,13 @@ class TransactionManager:
         code = error.code if isinstance(error, BrokerError) else ErrorCode.UNKNOWN_SERVER_ERROR
         if error.retriable or code == ErrorCode.UNKNOWN_SERVER_ERROR:
             self._machine.fail(Event.NO_ANSWER, error, unknown_outcome(self._id, error))
-        if is_fenced(error):
-            self._fenced(error)
         if is_fatal(error):
             self._machine.fail(Event.FATAL, error, fatal(self._id, error))
-        cause = self._aborted_by_brokers(error) if code == ErrorCode.INVALID_TXN_STATE else error
+        cause = error
+        if is_fenced(error):
+            cause = self._timed_out_or_fenced(error, deadline)
+        elif code == ErrorCode.INVALID_TXN_STATE:
+            cause = self._aborted_by_brokers(error)
         self._machine.fail(Event.FAILURE, cause, abortable(self._id, cause))
 
     def _drop(self, deadline: float) -> None:
@@ -284,13 +277,13 @@ class TransactionManager:
     def _abort(self, deadline: float) -> None:
         transaction = self._transaction
         try:
-            self._end(deadline, committed=False)
+            self._requests.end(deadline, committed=False)
         except BrokerError as error:
-            if is_fenced(error):
-                self._fenced(error)
             if is_fatal(error):
                 self._machine.fail(Event.FATAL, error, fatal(self._id, error))
-            if error.code != ErrorCode.INVALID_TXN_STATE:
+            if is_fenced(error):
+                self._timed_out_or_fenced(error, deadline)
+            elif error.code != ErrorCode.INVALID_TXN_STATE:
                 raise
             # The coordinator knows no open transaction, so there is nothing to abort.
         transaction.attempted = False
@@ -300,30 +293,24 @@ class TransactionManager:
         self._thread.catch_up(max(deadline - time.monotonic(), 0.0))
         self._machine.move(Event.CONFIRMED)
 
-    def _end(self, deadline: float, *, committed: bool) -> None:
-        """Ask the coordinator to end the transaction, unless it cannot know the transaction: no request has
-        added anything to it."""
-        if self._transaction.attempted:
-            version = self._transaction.version
-            dialogue = end(self._batches.coordinator, self._id, self._known(), version, committed=committed)
-            self._identity.current = self._play(dialogue, deadline)
-
     def _renew(self, deadline: float) -> None:
-        """Get a new epoch, because the sequence numbers of this epoch are lost (KIP-360).
-
-        Call this only after the coordinator has aborted the transaction in the present epoch. If another
-        producer had taken over, the coordinator would abort the transaction of that producer.
-        """
-        dialogue = initialize(self._batches.coordinator, self._id, self._timeout_ms, self._known())
         try:
-            self._identity.current, self._transaction.version = self._play(dialogue, deadline)
+            self._requests.renew(deadline)
         except KafkaError as error:
             if is_fenced(error):
                 self._fenced(error)
             if is_fatal(error):  # Kafka before 2.5 cannot do it
                 self._machine.fail(Event.FATAL, error, fatal(self._id, error))
             raise
-        self._transaction.sequences_lost = False
+
+    def _timed_out_or_fenced(self, cause: KafkaError, deadline: float) -> KafkaError:
+        """Return the error for a transaction that the brokers have aborted after its time-out, or raise
+        ProducerFencedError. *cause* is the coordinator's answer that the epoch of this producer is too old.
+        """
+        late = time.monotonic() - self._began > self._timeout_ms / 1000
+        if not (late and self._transaction.version == 1 and self._requests.find_time_out(deadline)):
+            self._fenced(cause)
+        return self._aborted_by_brokers(cause)
 
     def _fenced(self, cause: KafkaError) -> NoReturn:
         age = time.monotonic() - self._began
@@ -337,7 +324,7 @@ class TransactionManager:
     ) -> None:
         transaction = self._transaction
         try:
-            self._play(self._offsets.send(self._known(), offsets, group), deadline)
+            self._requests.send_offsets(offsets, group, deadline)
         except KafkaError as error:
             transaction.sequences_lost |= not isinstance(error, BrokerError)
             transaction.fail(error)
@@ -348,11 +335,3 @@ class TransactionManager:
             transaction.fail(KafkaError("send_offsets_to_transaction was interrupted"))
             self._machine.move(Event.FAILURE)
             raise
-
-    def _known(self) -> Identity:
-        identity = self._identity.current
-        assert identity is not None, "init_transactions has set it"
-        return identity
-
-    def _play(self, dialogue: Dialogue[_T], deadline: float) -> _T:
-        return self._client.play(dialogue, max(deadline - time.monotonic(), 0.0))

@@ -1,16 +1,35 @@
-"""Transactions on each release that has them, read back by librdkafka and the release's console consumer. The
-releases before them: the error."""
+"""Transactions on each release that has them, read back by pyklient, librdkafka and the release's console
+consumer. The releases before them: the error."""
+
+from collections.abc import Sequence
 
 import pytest
 
-from pyklient import Admin, GroupMetadata, Producer, TopicPartition
-from pyklient.errors import FatalTransactionError, ProducerFencedError
+from pyklient import Admin, GroupMetadata, Producer, TopicPartition, read
+from pyklient.argument_checks import IsolationLevel
+from pyklient.errors import AbortableTransactionError, FatalTransactionError, ProducerFencedError
 from tests.brokers.release import Release
 from tests.servers.fixtures import NewName
 from tests.servers.isolation import values
 from tests.servers.process import wait_until
 
 _FIRST = (0, 11)
+_DESCRIBES = (3, 0)
+"""The first release that describes transactions."""
+
+
+def check_readers(release: Release, topic: str, written: Sequence[bytes], committed: Sequence[bytes]) -> None:
+    """Check that all clients read *written*, and *committed* with ``read_committed``."""
+    expectations: list[tuple[IsolationLevel, Sequence[bytes]]] = [
+        ("read_uncommitted", written),
+        ("read_committed", committed),
+    ]
+    for level, expected in expectations:
+        assert values(release.bootstrap, topic, level) == expected
+        with read(release.bootstrap, topic, isolation_level=level) as messages:
+            assert [each.value for each in messages] == expected
+        printed = release.console_read(topic, len(expected), level)
+        assert [value.encode() for _, value in printed] == expected
 
 
 def test_transactions_are_what_other_clients_read_in_both_isolation_levels(
@@ -31,11 +50,8 @@ def test_transactions_are_what_other_clients_read_in_both_isolation_levels(
             pass
         with producer.transaction():
             producer.send(topic, b"committed too", key=b"3")
-    assert values(release.bootstrap, topic) == [b"committed", b"aborted", b"committed too"]
-    assert values(release.bootstrap, topic, "read_committed") == [b"committed", b"committed too"]
-    written = [("1", "committed"), ("2", "aborted"), ("3", "committed too")]
-    assert release.console_read(topic, 3) == written
-    assert release.console_read(topic, 2, "read_committed") == [written[0], written[2]]
+    written = [b"committed", b"aborted", b"committed too"]
+    check_readers(release, topic, written, [written[0], written[2]])
 
 
 def test_a_thousand_transactions_in_a_row(release: Release, new_name: NewName) -> None:
@@ -54,7 +70,7 @@ def test_a_thousand_transactions_in_a_row(release: Release, new_name: NewName) -
                 expected.append(b"%d" % number)
             else:
                 producer.abort_transaction()
-    assert values(release.bootstrap, topic, "read_committed") == expected
+    check_readers(release, topic, [b"%d" % number for number in range(1_000)], expected)
 
     def committed() -> int:
         with Admin(release.bootstrap) as admin:
@@ -78,4 +94,29 @@ def test_a_second_producer_fences_the_first(release: Release, new_name: NewName)
         with pytest.raises(ProducerFencedError):
             zombie.commit_transaction()
         owner.commit_transaction()
-    assert values(release.bootstrap, topic, "read_committed") == [b"new"]
+    check_readers(release, topic, [b"old", b"new"], [b"new"])
+
+
+def test_a_transaction_past_its_time_out_is_aborted_by_the_brokers(
+    release: Release, new_name: NewName
+) -> None:
+    topic, name = release.new_topic(new_name()), new_name()
+    if release.version < _FIRST:
+        return
+    with Producer(release.bootstrap, transactional_id=name, transaction_timeout_ms=3_000) as producer:
+        producer.begin_transaction()
+        producer.send(topic, b"late").result(30)
+        check_readers(release, topic, [b"late"], [])  # returns when the brokers have aborted the transaction
+        kind = AbortableTransactionError if release.version >= _DESCRIBES else ProducerFencedError
+        with pytest.raises(kind, match=r"the brokers have aborted the transaction.*timeout_ms=3000"):
+            producer.commit_transaction()
+        if release.version >= _DESCRIBES:
+            producer.abort_transaction()
+            with producer.transaction():
+                producer.send(topic, b"the same producer")
+    with Producer(release.bootstrap, transactional_id=name) as producer, producer.transaction():
+        producer.send(topic, b"the next producer")
+    later = [b"the next producer"]
+    if release.version >= _DESCRIBES:
+        later.insert(0, b"the same producer")
+    check_readers(release, topic, [b"late", *later], later)

@@ -11,6 +11,7 @@ from pyklient.errors import (
     AbortableTransactionError,
     ConfigurationError,
     FatalTransactionError,
+    KafkaTimeoutError,
     MessageTooLargeError,
     ProducerFencedError,
     TransactionAbortedError,
@@ -169,7 +170,7 @@ def test_a_zombie_does_not_disturb_the_transactions_of_the_new_owner(
 def test_a_transaction_that_is_open_for_too_long_is_aborted_by_the_brokers(
     bootstrap: str, new_topic: NewTopic, make: MakeProducer
 ) -> None:
-    topic, producer = new_topic(), make(transaction_timeout_ms=1_000)
+    topic, producer = new_topic(), make(transaction_timeout_ms=3_000)
     producer.begin_transaction()
     producer.send(topic, b"late").result(30)
     # The brokers abort it in this time.
@@ -177,7 +178,7 @@ def test_a_transaction_that_is_open_for_too_long_is_aborted_by_the_brokers(
     version = producer._manager()._transaction.version
     with pytest.raises(
         AbortableTransactionError if version > 1 else ProducerFencedError,
-        match=r"the brokers have aborted the transaction.*transaction_timeout_ms=1000",
+        match=r"the brokers have aborted the transaction.*transaction_timeout_ms=3000",
     ):
         producer.commit_transaction()
     if version > 1:
@@ -206,6 +207,33 @@ def test_a_record_that_fails_makes_the_transaction_fail_and_the_next_one_works(
             producer.send(topic, b"%d" % number)
             producer.send(small, b"%d" % number)
     assert committed_values(bootstrap, topic) == committed_values(bootstrap, small) == [b"0", b"1"]
+
+
+def test_a_topic_that_is_deleted_fails_only_the_transactions_that_still_need_it(
+    bootstrap: str, new_topic: NewTopic, new_name: NewName, make: MakeProducer
+) -> None:
+    topic, gone, producer = new_topic(), new_topic(), make()
+    with producer.transaction():
+        producer.send(topic, b"before")
+        producer.send(gone, b"deleted with its topic").result(30)
+        with Admin(bootstrap) as admin:
+            admin.delete_topic(gone)
+    producer.begin_transaction()
+    producer.send(topic, b"never")
+    offsets = {TopicPartition(gone, 0): 1}
+    with pytest.raises(AbortableTransactionError, match=rf"offset of {gone}-0 .*UNKNOWN_TOPIC_OR_PARTITION"):
+        producer.send_offsets_to_transaction(offsets, GroupMetadata(new_name()))
+    producer.abort_transaction()
+    send_and_commit(producer, topic, b"between")
+    producer.begin_transaction()
+    producer.send(topic, b"never")
+    late = producer.send(gone, b"never")
+    with pytest.raises(KafkaTimeoutError, match=rf"the last failure: .*{gone}.*UNKNOWN_TOPIC_OR_PARTITION"):
+        producer.commit_transaction(timeout=2)
+    producer.abort_transaction()
+    assert isinstance(late.exception(0), TransactionAbortedError)
+    send_and_commit(producer, topic, b"after")
+    assert committed_values(bootstrap, topic) == [b"before", b"between", b"after"]
 
 
 def test_offsets_are_committed_with_the_transaction(

@@ -10,12 +10,15 @@ from pyklient.group_metadata import GroupMetadata
 from pyklient.net.connection.api_versions import api_versions_request
 from pyklient.net.dialogue import Ask, Dialogue, Pause
 from pyklient.net.lookups.find_coordinator import GROUP, TRANSACTION, find_coordinator
+from pyklient.producer.transactions.transaction import Transaction
 from pyklient.protocol.messages import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
     ApiVersionsResponse,
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
     EndTxnRequest,
     EndTxnResponse,
     InitProducerIdRequest,
@@ -32,6 +35,7 @@ __all__ = [
     "add_partitions",
     "commit_offsets",
     "end",
+    "epoch_of_time_out",
     "initialize",
 ]
 
@@ -49,6 +53,12 @@ _FIRST_WITH_MEMBER: Final = 3
 _LAST_OF_VERSION_1: Final = 4
 """The last version of EndTxn and of TxnOffsetCommit for version 1 of the protocol. Later versions belong to
 version 2 (KIP-890)."""
+_TRIES_FOR_NEW_TOPIC: Final = 10
+_PAUSE_FOR_NEW_TOPIC: Final = 0.5
+"""How often offsets are sent while a partition does not exist, and the pause in between in seconds. The group
+coordinator may not know a new topic yet."""
+_ABORTED: Final = ("PrepareAbort", "CompleteAbort")
+"""The states of a transactional id whose last transaction is aborted."""
 _SHORTEST_PAUSE: Final = 0.005
 _LONGEST_PAUSE: Final = 0.1
 """The first and the longest pause, in seconds, before a request is sent again because the coordinator still
@@ -207,19 +217,25 @@ def commit_offsets(
     offsets: Mapping[TopicPartition, OffsetAndMetadata],
 ) -> Dialogue[None]:
     """Send *offsets* of the group of *member* to *coordinator*, the coordinator of the group. They are
-    committed together with the transaction. *version* is the transaction version."""
-    try:
-        yield from coordinator.ask(
-            partial(_commit_offsets, transactional_id, identity, version, member, offsets)
-        )
-    except UnsupportedVersionError:
-        if version > 1 or member == GroupMetadata(member.group_id):
-            raise
-        # Brokers before Kafka 2.5 cannot check the member.
-        alone = GroupMetadata(member.group_id)
-        yield from coordinator.ask(
-            partial(_commit_offsets, transactional_id, identity, version, alone, offsets)
-        )
+    committed together with the transaction. *version* is the transaction version.
+
+    Raises BrokerError UNKNOWN_TOPIC_OR_PARTITION if a partition does not exist for some seconds.
+    """
+    send = partial(_commit_offsets, transactional_id, identity, version)
+    for attempt in range(_TRIES_FOR_NEW_TOPIC):
+        try:
+            missing = yield from coordinator.ask(partial(send, member, offsets))
+        except UnsupportedVersionError:
+            alone = GroupMetadata(member.group_id)
+            if version > 1 or member == alone:
+                raise
+            member = alone  # Brokers before Kafka 2.5 cannot check the member.
+            missing = yield from coordinator.ask(partial(send, member, offsets))
+        if missing is None:
+            return
+        if attempt == _TRIES_FOR_NEW_TOPIC - 1:
+            raise missing
+        yield Pause(_PAUSE_FOR_NEW_TOPIC, because=missing)
 
 
 def _commit_offsets(
@@ -229,7 +245,8 @@ def _commit_offsets(
     member: GroupMetadata,
     offsets: Mapping[TopicPartition, OffsetAndMetadata],
     node: int,
-) -> Dialogue[None]:
+) -> Dialogue[BrokerError | None]:
+    """Send *offsets* once. Return the error if a partition does not exist, and raise all other errors."""
     topics: dict[
         str, list[TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic.TxnOffsetCommitRequestPartition]
     ] = {}
@@ -267,24 +284,28 @@ def _commit_offsets(
         for topic in response.topics
         for one in topic.partitions
     }
+    missing: BrokerError | None = None
     for at in offsets:
         if at not in codes:
             raise ProtocolError(
                 f"cannot tell whether the offset of {at} for group {member.group_id!r} is in the "
                 "transaction: the response does not contain this partition"
             )
-        _check(
-            codes[at],
-            f"cannot commit the offset of {at} for group {member.group_id!r} in the transaction of "
-            f"{transactional_id!r}",
-        )
+        context = f"cannot commit the offset of {at} for group {member.group_id!r} in the transaction of "
+        context += repr(transactional_id)
+        if codes[at] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            missing = missing or broker_error(codes[at], context)
+        else:
+            _check(codes[at], context)
+    return missing
 
 
 def end(
-    coordinator: Coordinator, transactional_id: str, identity: Identity, version: int, *, committed: bool
+    coordinator: Coordinator, transaction: Transaction, identity: Identity, *, committed: bool
 ) -> Dialogue[Identity]:
-    """Commit or abort the transaction. Return the identity of the producer's next transaction: in version 2
+    """Commit or abort *transaction*. Return the identity of the producer's next transaction: in version 2
     of the protocol, the coordinator has raised the epoch."""
+    transactional_id, version = transaction.transactional_id, transaction.version
     request = EndTxnRequest(
         transactional_id=transactional_id,
         producer_id=identity.producer_id,
@@ -293,6 +314,7 @@ def end(
     )
 
     def attempt(node: int) -> Dialogue[Identity]:
+        transaction.end_requests += 1
         response: EndTxnResponse = yield Ask(
             node,
             request,
@@ -304,6 +326,33 @@ def end(
         if response.producer_id < 0:
             return identity
         return Identity(response.producer_id, response.producer_epoch)
+
+    return (yield from coordinator.ask(attempt))
+
+
+def epoch_of_time_out(
+    coordinator: Coordinator, transactional_id: str, identity: Identity
+) -> Dialogue[Identity | None]:
+    """Return the identity with the epoch in which the coordinator has aborted the transaction of *identity*
+    itself, and which no producer has. Return None if another producer has taken over.
+
+    Call this in version 1 of the protocol, in which the coordinator answers in both cases that the epoch of
+    *identity* is too old. The coordinator must have confirmed the transaction, and no request to end it may
+    have succeeded: otherwise, the next epoch may be that of another producer. Needs Kafka 3.0.
+    """
+    request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
+    # To abort an open transaction, the coordinator raises the epoch. A producer that takes over then raises
+    # the epoch once more.
+    raised = Identity(identity.producer_id, identity.epoch + 1)
+
+    def attempt(node: int) -> Dialogue[Identity | None]:
+        response: DescribeTransactionsResponse = yield Ask(node, request)
+        for found in response.transaction_states:
+            _check(found.error_code, f"cannot describe the transaction of {transactional_id!r}")
+            aborted = found.transaction_state in _ABORTED
+            if aborted and (found.producer_id, found.producer_epoch) == raised:
+                return raised
+        return None
 
     return (yield from coordinator.ask(attempt))
 

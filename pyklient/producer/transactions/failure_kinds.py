@@ -85,8 +85,8 @@ def unknown_outcome(transactional_id: str, cause: BaseException) -> CommitOutcom
 
 def fenced(transactional_id: str, cause: KafkaError, age: float, timeout_ms: int) -> ProducerFencedError:
     """Return the error for a producer that was fenced, as *cause* says. Its transaction was open for *age*
-    seconds. With version 1 of the protocol, brokers also fence a producer whose transaction was open for
-    longer than *timeout_ms*."""
+    seconds. If that is longer than *timeout_ms*, the brokers may have aborted it for that reason, because not
+    all brokers can tell a time-out from another producer."""
     late = (
         f", or the brokers have aborted the transaction, because it was open for {age:.1f} s, which is "
         f"longer than transaction_timeout_ms={timeout_ms}"

@@ -30,7 +30,9 @@ class Transaction:
         """True once a request may have added a partition or a group to the transaction at the
         coordinator."""
         self.confirmed = False
-        """True once the coordinator or a leader has confirmed such a request."""
+        """True once the coordinator has confirmed such a request."""
+        self.end_requests = 0
+        """The number of requests to commit or abort it."""
         self.failure: KafkaError | None = None
         """The first failure because of which the transaction cannot be committed."""
         self.sequences_lost = False
@@ -48,6 +50,7 @@ class Transaction:
         """Begin another transaction."""
         self.serial += 1
         self.attempted = self.confirmed = self.sequences_lost = False
+        self.end_requests = 0
         self.failure = self.dropping = None
 
     def fail(self, error: KafkaError) -> None:
