@@ -150,13 +150,13 @@ class ProducerStates:
         ):
             raise ApiError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"a marker of producer {marker.producer_id} has epoch {marker.producer_epoch}, but the "
-                f"producer's epoch is already {state.epoch}",
+                f"a transaction marker of producer {marker.producer_id} has epoch {marker.producer_epoch}, "
+                f"but the producer's epoch is already {state.epoch}",
             )
         if marker.coordinator_epoch < state.coordinator_epoch:
             raise ApiError(
                 ErrorCode.TRANSACTION_COORDINATOR_FENCED,
-                f"a marker of producer {marker.producer_id} has coordinator epoch "
+                f"a transaction marker of producer {marker.producer_id} has coordinator epoch "
                 f"{marker.coordinator_epoch}, but epoch {state.coordinator_epoch} has been seen",
             )
 

@@ -351,7 +351,8 @@ def _check_offset_store(config: ConsumerConfig) -> None:
         return
     if isinstance(config.offset_store, type):
         raise ConfigurationError(
-            f"offset_store is the class {config.offset_store.__name__}, but must be an object of it"
+            f"offset_store is the class {config.offset_store.__name__}, but must be an object: make an "
+            "object of this class"
         )
     if not all(callable(getattr(config.offset_store, name, None)) for name in ("acquire", "save")):
         # The value itself may be text with a password, such as a URL.
