@@ -13,7 +13,7 @@ class MirrorProducer(Producer):
 
     @property
     def appender(self) -> Appender:
-        """The kernel's part of this producer, to which ``append_messages`` appends."""
+        """The kernel's Appender of this producer. ``append_messages`` needs it to append messages."""
         return self._accumulator.appender
 
     def send_batch(self, topic: str, partition: int, batch: RecordBatch) -> Batch | None:

@@ -153,8 +153,8 @@ class Fetcher:
             self._states[state.cursor.partition] = state
 
     def _wait_for_budget(self) -> None:
-        """Wait until a loop has decoded something, which frees budget, until a partition is resumed, or until
-        there is a new cursor."""
+        """Wait because the fetch budget is used up. The wait ends when a loop has decoded something, when a
+        partition is resumed, or when there is a new cursor."""
         for state in self._states.values():
             state.cursor.on_decoded = self._wake
         if not self._states:

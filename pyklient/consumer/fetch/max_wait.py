@@ -24,9 +24,9 @@ class MaxWait:
         self._progress = 0
 
     def note_move(self) -> None:
-        """Record that a partition has failed or is fetched from another offset. The loop may move it again
-        soon, for instance if it skips one damaged batch after another. So the next waits are short: the first
-        of them is the shortest, and each doubles the one before."""
+        """Record that a partition has failed or is fetched from another offset. Soon it may be fetched from
+        yet another offset, for instance if the loop skips one damaged batch after another. So the next waits
+        are short: the first of them is the shortest, and each doubles the one before."""
         self._after_move_ms = _BRIEF_MS
 
     def next_ms(self, left_out: Sequence[Cursor]) -> int:

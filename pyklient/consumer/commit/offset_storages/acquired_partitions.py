@@ -187,7 +187,7 @@ def fenced(partitions: Collection[TopicPartition], why: str, hint: str = "") -> 
 
 def _goes_on(old: Acquired | None, handed: Position, stored: StoredPosition) -> bool:
     """Return True if it is certain that the store has saved all messages before the position *handed*, and
-    *stored* is that position."""
+    *stored* has the same position."""
     return (
         old is not None
         and old.outdated is None

@@ -217,7 +217,7 @@ class MemberLoop:
             self._rebalance(event)
 
     def _rebalance(self, event: Event) -> None:
-        """Begin the rebalance that *event*, which came from a heartbeat, requires."""
+        """Begin a rebalance, because a heartbeat has led to *event*."""
         self._begin_rebalance(
             "the group had removed the member" if event is Event.LOST else "a member joined or left"
         )
