@@ -1,6 +1,9 @@
 """The parts of `make bench` work: every client in every scenario, the checks, the page."""
 
+import time
 from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -9,7 +12,7 @@ from pyklient.broker import Broker
 from tools.benchmarks.bench import Bench, Results, check, rotated, run_job
 from tools.benchmarks.report import page, targets_table
 from tools.benchmarks.scenarios import PRODUCE, SCENARIOS, Scenario
-from tools.benchmarks.work import Job, Measured
+from tools.benchmarks.work import Job, Measured, TransactionEnds
 
 _UNLIKE = [scenario for scenario in SCENARIOS if scenario.value_size != 1024]
 """A kilobyte takes the same paths as a hundred bytes."""
@@ -60,6 +63,36 @@ def test_a_mirror_that_has_not_copied_all_records_is_refused() -> None:
     check(_job("mirror"), measured, 101)
     with pytest.raises(RuntimeError, match="own at mirror: 99 of 100 records are stored"):
         check(_job("mirror"), measured, 99)
+
+
+@pytest.mark.parametrize(
+    ("stored", "is_right"), [(103, False), (104, True), (105, True), (120, True), (121, False)]
+)
+def test_each_transaction_has_a_marker_in_one_partition_at_least(stored: int, is_right: bool) -> None:
+    measured = Measured(records=100, transactions=5)
+    with nullcontext() if is_right else pytest.raises(RuntimeError, match=f"{stored} of 100 records"):
+        check(_job("transactions"), measured, stored)
+
+
+@pytest.mark.parametrize(("records", "ends"), [(1_000, [True, True]), (2_000, [False, True])])
+def test_a_transaction_ends_after_its_records(records: int, ends: list[bool]) -> None:
+    plan = TransactionEnds(replace(_job("transactions"), transaction_records=records))
+    plan.begin()
+    assert plan.after(1_000) is ends[0]
+    if ends[0]:
+        plan.begin()
+    assert plan.after(1_000) is ends[1]
+
+
+def test_a_transaction_of_a_second_ends_when_the_second_has_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [10.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    plan = TransactionEnds(_job("transactions"))
+    plan.begin()
+    now[0] = 10.9
+    assert not plan.after(1_000_000)
+    now[0] = 11.0
+    assert plan.after(1)
 
 
 def test_a_run_that_reads_other_bytes_is_refused() -> None:

@@ -39,6 +39,9 @@ _ROUNDS = 5
 
 def main() -> None:
     options = _parser().parse_args()
+    if options.list:
+        print("\n".join(each.title for each in SCENARIOS))
+        return
     chosen = [
         _without(each, options.without) for each in SCENARIOS if _is_in(each.title, options.only or [""])
     ]
@@ -61,6 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tools.benchmarks", description=__doc__)
     add = parser.add_argument
     add("--rounds", type=int, default=_ROUNDS, help=f"interleaved rounds (default {_ROUNDS})")
+    add("--list", action="store_true", help="print the titles of all scenarios, and run nothing")
     add("--only", action="append", default=[], metavar="TEXT", help="scenarios with TEXT in their title")
     add(
         "--without",
@@ -155,8 +159,11 @@ def _setups() -> list[tuple[str, str]]:
         "java": f"Java {java.VERSION}",
         "own_mirror": "pyklient's mirrors",
         "mirror_maker": f"MirrorMaker {mirror_maker.VERSION}",
+        "own_transactions": "pyklient's transactions",
+        "confluent_transactions": "confluent-kafka's transactions",
     }
-    for client in ("own", "confluent", "aio_kafka", "kafka_python", "java", "own_mirror", "mirror_maker"):
+    peers = ("own", "confluent", "aio_kafka", "kafka_python", "java")
+    for client in (*peers, "own_mirror", "mirror_maker", "own_transactions", "confluent_transactions"):
         module = importlib.import_module(f"tools.benchmarks.clients.{client}")
         words = " ".join((module.__doc__ or "").split())
         found.append((titles.get(client) or machine.version(client), words))

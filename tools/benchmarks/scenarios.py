@@ -60,6 +60,10 @@ MIRROR_MAKER = Contender("Kafka's MirrorMaker", "mirror_maker", "mirror", 4_000_
 BESIDE_SEND = Contender("pyklient, producer only", "own", "produce", 4_000_000)
 BESIDE_CONSUME = Contender("pyklient, consumer only", "own", "consume", 8_000_000)
 
+TRANSACTIONS = Contender("pyklient", "own_transactions", "transactions", 6_000_000)
+WITHOUT_TRANSACTIONS = Contender("pyklient, no transactions", "own", "produce", 6_000_000)
+CONFLUENT_TRANSACTIONS = Contender("confluent-kafka", "confluent_transactions", "transactions", 2_400_000)
+
 LATENCIES = tuple(
     Contender(name, client, "latency", 10_000)
     for name, client in (
@@ -74,7 +78,8 @@ LATENCIES = tuple(
 
 @dataclass(frozen=True)
 class Scenario:
-    """One table of the report. ``share`` scales the number of records that its contenders send or read."""
+    """One table of the report. ``share`` scales the number of records that its contenders send or read. The
+    other fields are those of a ``Job``."""
 
     title: str
     contenders: tuple[Contender, ...]
@@ -84,6 +89,7 @@ class Scenario:
     field: str = ""
     share: float = 1.0
     rate: int = 0
+    transaction_records: int = 0
 
     @property
     def has_source(self) -> bool:
@@ -136,10 +142,22 @@ MIRROR_FLIGHTS = Scenario(
 )
 LATENCY = Scenario("Latency at 1,000 records a second, 100 B", LATENCIES, rate=1_000)
 
+_TRANSACTIONS = (TRANSACTIONS, CONFLUENT_TRANSACTIONS)
+TRANSACTIONS_OF_A_SECOND = Scenario(
+    "Transactions of one second, 100 B", (TRANSACTIONS, WITHOUT_TRANSACTIONS, CONFLUENT_TRANSACTIONS)
+)
+TRANSACTIONS_OF_1000 = Scenario(
+    "Transactions of 1,000 records, 100 B", _TRANSACTIONS, share=0.1, transaction_records=1_000
+)
+TRANSACTIONS_OF_10000 = Scenario(
+    "Transactions of 10,000 records, 100 B", _TRANSACTIONS, share=0.5, transaction_records=10_000
+)
+
 SCENARIOS = (
     *(PRODUCE, CONSUME, PRODUCE_1K, CONSUME_1K),
     *(PRODUCE_KEYS, PRODUCE_HEADERS, PRODUCE_TIMES, CONSUME_FIELDS),
     *(PRODUCE_FLIGHTS, CONSUME_FLIGHTS, MIRROR_FLIGHTS, LATENCY),
+    *(TRANSACTIONS_OF_A_SECOND, TRANSACTIONS_OF_1000, TRANSACTIONS_OF_10000),
 )
 
 
@@ -170,6 +188,18 @@ TARGETS = (
     Target("mirror, decode and encode nothing", MIRROR_FLIGHTS, PASSED_ON.name, DECODED.name, "CPU", 5),
     Target("mirror, decode and encode", MIRROR_FLIGHTS, DECODED.name, BESIDE_SEND.name, "wall", 0.8),
     Target("mirror, decode and encode", MIRROR_FLIGHTS, DECODED.name, MIRROR_MAKER.name, "wall", 2),
+    Target(
+        "transactions of one second",
+        *(TRANSACTIONS_OF_A_SECOND, TRANSACTIONS.name, WITHOUT_TRANSACTIONS.name, "wall", 0.9),
+    ),
+    *(
+        Target(what, scenario, TRANSACTIONS.name, CONFLUENT_TRANSACTIONS.name, figure, factor)
+        for what, scenario in (
+            ("transactions of 1,000 records", TRANSACTIONS_OF_1000),
+            ("transactions of 10,000 records", TRANSACTIONS_OF_10000),
+        )
+        for figure, factor in (("CPU", 3.0), ("wall", 1.0))
+    ),
     Target("produce, Python kernel", PRODUCE, SEND_PYTHON.name, KAFKA_PYTHON_SEND.name, "CPU", 2),
     Target("consume, Python kernel", CONSUME, MESSAGES_PYTHON.name, KAFKA_PYTHON_POLL.name, "CPU", 2),
 )

@@ -12,10 +12,26 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-__all__ = ["DISTINCT", "Clock", "Job", "Measured", "fields_for", "measuring", "values_for"]
+__all__ = [
+    "AT_ONCE",
+    "DISTINCT",
+    "Clock",
+    "Job",
+    "Measured",
+    "TransactionEnds",
+    "fields_for",
+    "measuring",
+    "values_for",
+]
+
+AT_ONCE = 1_000
+"""The number of records that a program sends before it looks at something else, such as the clock."""
+
 
 DISTINCT = 20_000
 """The number of different records, which are sent in turn. They vary enough, and take little memory."""
+
+_TRANSACTION_SECONDS = 1.0
 
 T = TypeVar("T")
 
@@ -26,7 +42,8 @@ class Job:
 
     ``field`` names the field of a record besides its value: "", "key", "headers", "timestamp" or "all".
     ``rate`` is in records per second; 0 means as fast as possible. ``target_servers`` is the cluster to which
-    a mirror copies the topic.
+    a mirror copies the topic. ``transaction_records`` is the number of records in a transaction; 0 means that
+    a transaction lasts a second.
     """
 
     client: str
@@ -40,6 +57,7 @@ class Job:
     field: str = ""
     rate: int = 0
     target_servers: str = ""
+    transaction_records: int = 0
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -67,6 +85,7 @@ class Measured:
     cpu: float = 0.0
     peak_mib: float = 0.0
     percentiles_ms: dict[str, float] = field(default_factory=dict)
+    transactions: int = 0
 
     @property
     def cpu_per_record_us(self) -> float:
@@ -92,6 +111,26 @@ class Measured:
     @classmethod
     def from_json(cls, text: str) -> "Measured":
         return cls(**json.loads(text))
+
+
+class TransactionEnds:
+    """Decides where the transactions of *job* end. A program asks after it has sent some records."""
+
+    def __init__(self, job: Job) -> None:
+        self._limit = job.transaction_records
+        self._records = 0
+        self._begun = time.perf_counter()
+
+    def begin(self) -> None:
+        self._records = 0
+        self._begun = time.perf_counter()
+
+    def after(self, records: int) -> bool:
+        """Count *records* that were sent. Return True if the transaction ends now."""
+        self._records += records
+        if self._limit:
+            return self._records >= self._limit
+        return time.perf_counter() - self._begun >= _TRANSACTION_SECONDS
 
 
 class Clock:

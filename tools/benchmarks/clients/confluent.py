@@ -18,16 +18,17 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer
 
-from tools.benchmarks.work import Job, Measured, fields_for, measuring, values_for
+from tools.benchmarks.work import AT_ONCE, Job, Measured, fields_for, measuring, values_for
 
-_AT_ONCE = 1_000
+__all__ = ["TASKS", "TIMEOUT", "Confirmed", "new_producer", "send_values"]
+
 _BULK = 10_000
-_TIMEOUT = 120.0
+TIMEOUT = 120.0
 
 OnDelivery = Callable[[KafkaError | None, Message], None]
 
 
-class _Confirmed:
+class Confirmed:
     """The delivery callback of a run, and the number of its calls."""
 
     def __init__(self) -> None:
@@ -39,7 +40,7 @@ class _Confirmed:
         self.count += 1
 
 
-def _producer(job: Job, linger_ms: float, **options: Any) -> Producer:
+def new_producer(job: Job, linger_ms: float, **options: Any) -> Producer:
     return Producer(
         {
             "bootstrap.servers": job.bootstrap_servers,
@@ -59,22 +60,22 @@ def _producer(job: Job, linger_ms: float, **options: Any) -> Producer:
 def produce(job: Job) -> Measured:
     values = values_for(job)
     items = fields_for(job) if job.field else values
-    measured, confirmed = Measured(), _Confirmed()
+    measured, confirmed = Measured(), Confirmed()
     with measuring(measured) as clock:
-        producer = _producer(job, 5, on_delivery=confirmed)
+        producer = new_producer(job, 5, on_delivery=confirmed)
         producer.produce(job.topic, values[0])
         producer.flush(30)
         clock.begin()
         send_chunk, rest = _SENDERS[job.field], job.rest(items)
-        while chunk := list(islice(rest, _AT_ONCE)):
+        while chunk := list(islice(rest, AT_ONCE)):
             send_chunk(producer, job.topic, chunk)
             producer.poll(0)
-        producer.flush(_TIMEOUT)
+        producer.flush(TIMEOUT)
     measured.records = confirmed.count
     return measured
 
 
-def _send_values(producer: Producer, topic: str, chunk: list[bytes]) -> None:
+def send_values(producer: Producer, topic: str, chunk: list[bytes]) -> None:
     send = producer.produce
     for value in chunk:
         try:
@@ -119,7 +120,7 @@ def _send_all_fields(producer: Producer, topic: str, chunk: list[Any]) -> None:
 
 
 _SENDERS: dict[str, Callable[[Producer, str, list[Any]], None]] = {
-    "": _send_values,
+    "": send_values,
     "key": _send_keys,
     "timestamp": _send_timestamps,
     "headers": _send_headers,
@@ -141,9 +142,9 @@ def _send_later(producer: Producer, topic: str, value: bytes, **fields: Any) -> 
 
 def produce_batch(job: Job) -> Measured:
     values = values_for(job)
-    measured, confirmed = Measured(), _Confirmed()
+    measured, confirmed = Measured(), Confirmed()
     with measuring(measured) as clock:
-        producer = _producer(job, 5)
+        producer = new_producer(job, 5)
         producer.produce(job.topic, values[0], on_delivery=confirmed)
         producer.flush(30)
         clock.begin()
@@ -153,7 +154,7 @@ def produce_batch(job: Job) -> Measured:
                 messages = [{"value": message["value"]} for message in messages if "_error" in message]
                 producer.poll(0.01)
             producer.poll(0)
-        producer.flush(_TIMEOUT)
+        producer.flush(TIMEOUT)
     measured.records = confirmed.count
     return measured
 
@@ -172,7 +173,7 @@ def consume(job: Job) -> Measured:
             }
         )
         consumer.subscribe([job.topic])
-        deadline = time.monotonic() + _TIMEOUT
+        deadline = time.monotonic() + TIMEOUT
         while records < job.records and time.monotonic() < deadline:
             messages = consumer.consume(_BULK, 1.0)
             if messages and not records:
@@ -210,7 +211,7 @@ def latency(job: Job) -> Measured:
     """Serve the callbacks in a thread, as confluent-kafka's own asyncio example does."""
     values = values_for(job)
     measured = Measured()
-    producer = _producer(job, 0)
+    producer = new_producer(job, 0)
     producer.produce(job.topic, values[0])
     producer.flush(30)
     latencies: list[float] = []

@@ -1,0 +1,45 @@
+"""The producer has a `transactional_id`, and otherwise its default options. The program begins a transaction,
+calls `send` for each value, and commits.
+
+The time of a run begins when the first transaction is committed, which has a single record, and ends with the
+last commit. A transaction of one second ends with the thousand records after which the second has passed. "No
+transactions" is the row "pyklient" of the other scenarios.
+"""
+
+import time
+from itertools import islice
+
+from pyklient import Producer
+from tools.benchmarks.work import AT_ONCE, Job, Measured, TransactionEnds, measuring, values_for
+
+
+def produce(job: Job) -> Measured:
+    values, ends = values_for(job), TransactionEnds(job)
+    measured = Measured(records=job.records, transactions=1)
+    name = f"pyklient-{time.time_ns()}"
+    with (
+        measuring(measured) as clock,
+        Producer(job.bootstrap_servers, transactional_id=name, compression_type=job.compression) as producer,
+    ):
+        with producer.transaction():
+            producer.send(job.topic, values[0])
+        clock.begin()
+        send, topic, rest = producer.send, job.topic, job.rest(values)
+        is_open = False
+        while chunk := list(islice(rest, AT_ONCE)):
+            if not is_open:
+                ends.begin()
+                producer.begin_transaction()
+                measured.transactions += 1
+            for value in chunk:
+                send(topic, value)
+            is_open = not ends.after(len(chunk))
+            if not is_open:
+                producer.commit_transaction()
+        if is_open:
+            producer.commit_transaction()
+        clock.end()
+    return measured
+
+
+TASKS = {"transactions": produce}
