@@ -36,7 +36,7 @@ _SECONDS = {
     "kafka-0.10.2.2": 45.0,
     "secure": 15.0,
     "tests/spark/cluster/test_cluster.py": 100.0,
-    "tests/tools/test_benchmarks.py": 45.0,
+    "tests/tools/test_benchmarks.py": 80.0,
     "tests/faults/test_each_fault.py": 45.0,
     "tests/docs/test_snippets.py": 35.0,
     "tests/kernel/test_kafka_bytes.py": 35.0,

@@ -1,21 +1,36 @@
 """The parts of `make bench` work: every client in every scenario, the checks, the page."""
 
+import re
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
+from pyklient import Admin
 from pyklient.broker import Broker
+from pyklient.protocol.records import iter_batches
 from tools.benchmarks.bench import Bench, Results, check, rotated, run_job
-from tools.benchmarks.report import page, targets_table
-from tools.benchmarks.scenarios import PRODUCE, SCENARIOS, Scenario
+from tools.benchmarks.charts import draw
+from tools.benchmarks.page import page
+from tools.benchmarks.report import group_table, targets_table
+from tools.benchmarks.scenarios import CONSUME, PRODUCE, SCENARIOS, Scenario
+from tools.benchmarks.shapes import GROUPS, SHAPES
 from tools.benchmarks.work import Job, Measured, TransactionEnds
 
 _UNLIKE = [scenario for scenario in SCENARIOS if scenario.value_size != 1024]
 """A kilobyte takes the same paths as a hundred bytes."""
+
+
+_OF_EACH_PATH = [
+    each
+    for each in SHAPES
+    if re.search("18|10 part|100 KB|lz4, batches|Enc|Part.*with|acks|Tomb|Slow|Start", each.title)
+]
+"""The shapes that take different paths through the clients' programs."""
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +55,33 @@ def test_every_client_does_what_the_scenario_asks(bench: Bench, scenario: Scenar
         assert measured.peak_mib > 1
         assert bool(measured.percentiles_ms) == bool(scenario.rate)
     bench.drop(scenario)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", _OF_EACH_PATH, ids=lambda scenario: scenario.title)
+def test_both_clients_handle_records_of_each_shape(bench: Bench, scenario: Scenario) -> None:
+    bench.load(scenario)
+    for contender in scenario.contenders:
+        measured = bench.trial(scenario, contender)
+        assert measured.records >= contender.records * 0.0001
+        assert measured.wall > 0
+        assert measured.cpu > 0
+        assert (measured.cpu == measured.steady_cpu) == scenario.is_steady
+    bench.drop(scenario)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("client", ["own", "confluent"])
+@pytest.mark.parametrize("records", [1, 18, 150])
+def test_producers_fill_batches_up_to_the_number_of_records(client: str, records: int) -> None:
+    with Broker() as broker, Admin(broker.bootstrap_servers) as admin:
+        admin.create_topic("clicks", partitions=1)
+        job = replace(_job("produce"), client=client, bootstrap_servers=broker.bootstrap_servers)
+        run_job(replace(job, records=1_001, batch_records=records, linger_ms=1_000), "compiled")
+        log = (broker.data_dir / "clicks-0" / f"{0:020}.log").read_bytes()
+    first, *full, _last = [batch.count for batch in iter_batches(log)]
+    assert first == 1  # it opens the connection
+    assert set(full) == {records}
 
 
 def test_a_client_that_fails_ends_the_run_and_says_why() -> None:
@@ -116,12 +158,50 @@ def test_a_target_is_reached_by_the_median_of_the_ratios_within_rounds(middle: f
 
 
 def test_the_page_has_a_table_for_every_scenario_and_every_client() -> None:
-    text = page([_results(each, cpus=[1.0, 2.0]) for each in SCENARIOS], ["a machine"], [("client", "words")])
+    finished = [_results(each, cpus=[1.0, 2.0]) for each in (*SCENARIOS, *SHAPES)]
+    text = page(finished, ["a machine"], [("client", "words")], "Measured today.")
+    for group in GROUPS:
+        part = text.split(f"## {group.title}\n")[1].split("\n## ")[0]
+        assert part.count("\n| ") == len(group.rows) + 2
+        assert ("](benchmarks/" in part) == bool(group.axis)
     for scenario in SCENARIOS:
         part = text.split(f"## {scenario.title}\n")[1].split("\n## ")[0]
         assert part.count("\n| ") == len(scenario.contenders) + 2
     assert "- a machine" in text
     assert "### client\n\nwords" in text
+
+
+def test_a_page_keeps_what_it_says_about_scenarios_that_were_not_run() -> None:
+    whole = [_results(each, cpus=[6.0, 7.0]) for each in (*SCENARIOS, *SHAPES)]
+    before = page(whole, ["a machine"], [("client", "words")], "Measured in May.")
+    assert page([], ["a machine"], [("client", "words")], "", before) == before
+    after = page(
+        [_results(CONSUME, cpus=[3.0])], ["a machine"], [("client", "words")], "Measured in June.", before
+    )
+    changed = {old for old, new in zip(before.splitlines(), after.splitlines(), strict=True) if old != new}
+    assert after.count("Measured in June.") == 1
+    assert f"## {CONSUME.title}\n\nMeasured in June.\n\n| client |" in after
+    assert not {line for line in changed if "produce" in line.lower()}
+
+
+def test_a_table_of_shapes_is_on_the_page_when_all_its_scenarios_were_run() -> None:
+    group = GROUPS[0]
+    some = [_results(row.scenario, cpus=[1.0]) for row in group.rows[:-1]]
+    assert f"## {group.title}" not in page(some, [], [], "")
+    assert len(group_table(group, some).splitlines()) == len(some) + 2
+
+
+def test_charts_show_the_shapes_and_are_the_same_for_the_same_figures(tmp_path: Path) -> None:
+    for group in (each for each in GROUPS if each.axis):
+        finished = [_results(row.scenario, cpus=[1.0, 2.0, 4.0]) for row in group.rows]
+        charts = [tmp_path / "charts" / f"{number}{group.image}" for number in range(2)]
+        for each in charts:
+            draw(group, finished, each)
+        first, second = (each.read_text(encoding="utf-8") for each in charts)
+        assert first == second
+        assert {group.axis, "pyklient", "confluent-kafka", "produce 100 B", "consume 100 B"} <= set(
+            re.findall(r"<text[^>]*>([^<]*)</text>", first)
+        )
 
 
 def _job(task: str) -> Job:

@@ -3,8 +3,10 @@
 import argparse
 import importlib
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from rich.console import Console
@@ -18,46 +20,92 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from pyklient.counted import counted
 from tests.servers.java import SERVER_JVM
 from tests.servers.kafka import KraftCluster
 from tests.servers.reaper import Reaper
-from tools.benchmarks import machine
+from tools.benchmarks import charts, machine
 from tools.benchmarks.bench import Bench, Results, rotated
 from tools.benchmarks.clients import java, mirror_maker
-from tools.benchmarks.report import page, scenario_table, targets_table
+from tools.benchmarks.page import IMAGES, page, whole_groups
+from tools.benchmarks.report import group_table, scenario_table, targets_table
 from tools.benchmarks.scenarios import SCENARIOS, Scenario
+from tools.benchmarks.shapes import GROUPS, SHAPES
 from tools.docs import benchmark_row
 
 _PAGE = benchmark_row.BENCHMARKS
 _BROKER = {
     "num.io.threads": 8,  # these two have Kafka's defaults, unlike the brokers of tests
     "num.network.threads": 3,
+    "message.max.bytes": 2 * 1024 * 1024,  # a batch of 10,000 records of 100 B has more than 1 MiB
     "log.segment.delete.delay.ms": 1_000,  # deleted before they are written to the disk
 }
+_ALL = (*SCENARIOS, *SHAPES)
 _ROUNDS = 5
+_MINUTES = 60
 
 
 def main() -> None:
     options = _parser().parse_args()
     if options.list:
-        print("\n".join(each.title for each in SCENARIOS))
+        print("\n".join(each.title for each in _ALL))
         return
-    chosen = [
-        _without(each, options.without) for each in SCENARIOS if _is_in(each.title, options.only or [""])
-    ]
+    chosen = [_without(each, options.without) for each in _ALL if _is_in(each.title, options.only or [""])]
     if not chosen:
-        raise SystemExit("no such scenario; there are: " + "; ".join(each.title for each in SCENARIOS))
-    console = Console()
-    finished = _run(chosen, options.rounds, options.scale, console)
-    console.rule("Targets")
-    console.print(Markdown(targets_table(finished)))
+        raise SystemExit("no such scenario; --list prints the titles of all scenarios")
     is_whole = not options.only and not options.without and options.scale == 1
     target = options.page or (_PAGE if is_whole else None)
-    if target:
-        target.write_text(page(finished, _facts(options.rounds), _setups()), encoding="utf-8")
-        if target == _PAGE:
-            benchmark_row.write()
-        console.print(f"written: {target}")
+    old = _page_before(target, is_whole=is_whole)
+    console, began = Console(), time.monotonic()
+    finished: list[Results] = []
+    try:
+        for results in _run(chosen, options.rounds, options.scale, options.minutes * 60, console):
+            finished.append(results)
+    finally:  # a scenario that fails leaves the results of those before it
+        _print_summary(finished, chosen, console)
+        if target is not None and finished:
+            when = f"Measured on {datetime.now(UTC):%Y-%m-%d}, {counted(options.rounds, 'round', 'rounds')}."
+            _write_page(target, finished, when, old)
+            console.print(f"written: {target}")
+        console.print(f"{(time.monotonic() - began) / 60:.1f} minutes for everything")
+
+
+def _page_before(target: Path | None, *, is_whole: bool) -> str:
+    """Return the text of *target*, whose figures stay if the run does not measure them again.
+
+    Returns "" if they are from another machine or other versions. Exits then if the run is not whole.
+    """
+    if target is None or not target.exists():
+        return ""
+    old = target.read_text(encoding="utf-8")
+    if all(f"- {fact}\n" in old for fact in machine.facts()):
+        return old
+    if not is_whole:
+        raise SystemExit(
+            f"{target} has figures from another machine or other versions, and this run would keep some of "
+            "them: run all scenarios, or name another file with --page"
+        )
+    return ""
+
+
+def _write_page(target: Path, finished: Sequence[Results], when: str, old: str) -> None:
+    target.write_text(page(finished, _facts(), _setups(), when, old), encoding="utf-8")
+    for group in whole_groups(finished):
+        if group.axis:
+            charts.draw(group, finished, target.parent / IMAGES / group.image)
+    if target == _PAGE:
+        benchmark_row.write()
+
+
+def _print_summary(finished: Sequence[Results], chosen: Sequence[Scenario], console: Console) -> None:
+    for group in GROUPS:
+        if text := group_table(group, finished):
+            console.rule(group.title)
+            console.print(Markdown(text))
+    console.rule("Targets")
+    console.print(Markdown(targets_table(finished)))
+    for left_out in chosen[len(finished) :]:
+        console.print(f"not run: {left_out.title}")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -73,11 +121,18 @@ def _parser() -> argparse.ArgumentParser:
         metavar="TEXT",
         help="leave contenders with TEXT in the name out",
     )
+    add(
+        "--minutes",
+        type=float,
+        default=_MINUTES,
+        help=f"begin no further scenario after this time (default {_MINUTES})",
+    )
     add("--scale", type=float, default=1.0, help="times as many records (0.01: a quick trial)")
     add(
         "--page",
         type=Path,
-        help="where to write the page (default: docs/benchmarks.md, after a whole run only)",
+        help="where to write the page (default: docs/benchmarks.md, after a whole run only); what the file "
+        "says about other scenarios stays",
     )
     return parser
 
@@ -91,7 +146,9 @@ def _without(scenario: Scenario, texts: Sequence[str]) -> Scenario:
     return replace(scenario, contenders=left)
 
 
-def _run(chosen: Sequence[Scenario], rounds: int, scale: float, console: Console) -> list[Results]:
+def _run(
+    chosen: Sequence[Scenario], rounds: int, scale: float, seconds: float, console: Console
+) -> Iterator[Results]:
     reaper = Reaper()
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with (
@@ -105,13 +162,12 @@ def _run(chosen: Sequence[Scenario], rounds: int, scale: float, console: Console
             for broker in brokers:
                 broker.start()
             bench = Bench(brokers[0].bootstrap_servers, scale, brokers[-1].bootstrap_servers)
-            finished = list(_rounds(bench, chosen, rounds, progress))
+            yield from _rounds(bench, chosen, rounds, seconds, progress)
             bench.close()
         finally:
             for broker in brokers:
                 broker.stop()
             reaper.close()
-    return finished
 
 
 def _broker(folder: Path, reaper: Reaper) -> KraftCluster:
@@ -119,17 +175,20 @@ def _broker(folder: Path, reaper: Reaper) -> KraftCluster:
     return KraftCluster(folder, reaper, settings=_BROKER, heap="1g", jvm=SERVER_JVM)
 
 
-def _rounds(bench: Bench, chosen: Sequence[Scenario], rounds: int, progress: Progress) -> Iterator[Results]:
-    """Run all rounds of all scenarios, the clients of each in turn, and print the table of each scenario."""
-    trials = {contender: scenario for scenario in chosen for contender in scenario.contenders}
+def _rounds(
+    bench: Bench, chosen: Sequence[Scenario], rounds: int, seconds: float, progress: Progress
+) -> Iterator[Results]:
+    """Run all rounds of all scenarios, the clients of each in turn, and print the table of each scenario. No
+    scenario begins after *seconds*."""
+    deadline = time.monotonic() + seconds
     bar = progress.add_task("", total=sum(len(each.contenders) for each in chosen) * rounds)
     for scenario in chosen:
+        if time.monotonic() > deadline:
+            return
         progress.update(bar, description=f"data for: {scenario.title}")
         bench.load(scenario)
-    for contender, scenario in trials.items():
-        progress.update(bar, description=f"trial: {contender.name}, {contender.task}")
-        bench.trial(scenario, contender)
-    for scenario in chosen:
+        for contender in scenario.contenders:
+            bench.trial(scenario, contender)
         results = Results(scenario, {contender.name: [] for contender in scenario.contenders})
         for number in range(rounds):
             for contender in rotated(scenario.contenders, number):
@@ -137,18 +196,20 @@ def _rounds(bench: Bench, chosen: Sequence[Scenario], rounds: int, progress: Pro
                 results.runs[contender.name].append(bench.run(scenario, contender))
                 progress.advance(bar)
         bench.drop(scenario)
-        progress.console.rule(scenario.title)
-        progress.console.print(Markdown(scenario_table(results)))
+        if scenario in SCENARIOS:
+            progress.console.rule(scenario.title)
+            progress.console.print(Markdown(scenario_table(results)))
         yield results
 
 
-def _facts(rounds: int) -> list[str]:
+def _facts() -> list[str]:
     return [
         *machine.facts(),
         f"Kafka {java.VERSION} (KRaft), one broker with the JVM options of Kafka's start script, and "
         "a second one to which mirrors copy",
-        "topics with 4 partitions; each producer sends the same 20,000 different records again and again",
-        f"{rounds} rounds, each with a different order of clients; each client runs in its own process",
+        "topics with 4 partitions, unless the scenario names another number; each producer sends the same "
+        "20,000 different records again and again, or fewer of 10 KB and more",
+        "each round has a different order of clients, and each client runs in its own process",
     ]
 
 
@@ -161,9 +222,11 @@ def _setups() -> list[tuple[str, str]]:
         "mirror_maker": f"MirrorMaker {mirror_maker.VERSION}",
         "own_transactions": "pyklient's transactions",
         "confluent_transactions": "confluent-kafka's transactions",
+        "own_start": "pyklient's start-up",
+        "confluent_start": "confluent-kafka's start-up",
     }
     peers = ("own", "confluent", "aio_kafka", "kafka_python", "java")
-    for client in (*peers, "own_mirror", "mirror_maker", "own_transactions", "confluent_transactions"):
+    for client in (*peers, *(title for title in titles if title != "java")):
         module = importlib.import_module(f"tools.benchmarks.clients.{client}")
         words = " ".join((module.__doc__ or "").split())
         found.append((titles.get(client) or machine.version(client), words))

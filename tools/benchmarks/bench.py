@@ -4,18 +4,27 @@ import os
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from itertools import repeat
 
-from pyklient import Admin, SimpleConsumer
+from pyklient import Admin
+from pyklient.protocol.messages import ProduceRequest
 from tools.benchmarks.scenarios import CONFLUENT_SEND, Contender, Figure, Scenario
 from tools.benchmarks.work import Job, Measured, values_for
+from tools.faults.plan import Action, Fault, FaultPlan, Place
+from tools.faults.proxy import FaultProxy
 from tools.repository import ROOT
 
 __all__ = ["Bench", "Results", "check", "rotated", "run_job"]
 
 _PARTITIONS = 4
 _TRIAL_RECORDS = 500
+_FEWEST_RECORDS = 100
+_LOADING_LINGER_MS = 1_000
+_LARGEST_BATCH = "2097152"
+_HELD_SECONDS = 0.02
 _TIMEOUT = 300
 _FIGURES: dict[Figure, Callable[[Measured], float]] = {
     "CPU": lambda run: run.cpu_per_record_us,
@@ -104,7 +113,6 @@ class Bench:
         self._target_servers = target_servers
         self._scale = scale
         self._admin = Admin(bootstrap_servers)
-        self._simple = SimpleConsumer(bootstrap_servers)
         self._topics = 0
         self._sources: dict[Scenario, str] = {}
         self._mean_sizes: dict[Scenario, float] = {}
@@ -115,12 +123,15 @@ class Bench:
         if scenario.has_source:
             reading = [contender for contender in scenario.contenders if contender.has_source]
             records = max(self._records(scenario, contender) for contender in reading)
-            job = self._job(scenario, CONFLUENT_SEND, self._new_topic(), records)
+            job = self._job(scenario, CONFLUENT_SEND, self._new_topic(scenario), records)
+            # With less time, a partition would get few records in a batch if there are many partitions.
+            job = replace(job, linger_ms=_LOADING_LINGER_MS if scenario.batch_records else job.linger_ms)
             self._check(job, run_job(job, CONFLUENT_SEND.kernel))
             self._sources[scenario] = job.topic
         if not all(contender.task.startswith("consume") for contender in scenario.contenders):
             values = values_for(self._job(scenario, scenario.contenders[0], "", 0))
-            self._mean_sizes[scenario] = statistics.fmean(map(len, values))
+            is_empty = scenario.field == "tombstone"
+            self._mean_sizes[scenario] = 0.0 if is_empty else statistics.fmean(map(len, values))
 
     def trial(self, scenario: Scenario, contender: Contender) -> Measured:
         """Do a run with few records that does not count, so that errors show early."""
@@ -136,21 +147,25 @@ class Bench:
             self._admin.delete_topic(self._sources.pop(scenario))
 
     def close(self) -> None:
-        self._simple.close()
         self._admin.close()
         if self._target is not None:
             self._target.close()
 
     def _records(self, scenario: Scenario, contender: Contender) -> int:
-        return max(100, int(contender.records * scenario.share * self._scale))
+        return max(
+            min(_FEWEST_RECORDS, contender.records), int(contender.records * scenario.share * self._scale)
+        )
 
     def _run(self, scenario: Scenario, contender: Contender, records: int) -> Measured:
         if contender.mirrors:
             return self._run_mirror(scenario, contender, records)
-        topic = self._sources[scenario] if contender.has_source else self._new_topic()
+        topic = self._sources[scenario] if contender.has_source else self._new_topic(scenario)
         job = self._job(scenario, contender, topic, records)
-        measured = run_job(job, contender.kernel)
+        with _slow(self._servers) if scenario.is_slow else nullcontext(self._servers) as servers:
+            measured = run_job(replace(job, bootstrap_servers=servers), contender.kernel)
         self._check(job, measured)
+        if scenario.is_steady:
+            measured.cpu = measured.steady_cpu
         if not contender.has_source:
             measured.payload_bytes = int(self._mean_sizes[scenario] * measured.records)
             self._admin.delete_topic(topic)
@@ -170,14 +185,14 @@ class Bench:
     def _check(self, job: Job, measured: Measured) -> None:
         stored = 0
         if not job.task.startswith("consume"):
-            ends = (self._simple.get_offsets_before(job.topic, number)[0] for number in range(_PARTITIONS))
-            stored = sum(ends)
+            stored = sum(self._admin.end_offsets(self._admin.partitions([job.topic])).values())
         check(job, measured, stored)
 
-    def _new_topic(self) -> str:
+    def _new_topic(self, scenario: Scenario) -> str:
         self._topics += 1
         name = f"bench-{self._topics}"
-        self._admin.create_topic(name, partitions=_PARTITIONS)
+        settings = {"max.message.bytes": _LARGEST_BATCH} if scenario.batch_records else {}
+        self._admin.create_topic(name, partitions=scenario.partitions, config=settings)
         return name
 
     def _job(self, scenario: Scenario, contender: Contender, topic: str, records: int) -> Job:
@@ -194,7 +209,18 @@ class Bench:
             rate=scenario.rate,
             target_servers=self._target_servers,
             transaction_records=scenario.transaction_records,
+            batch_records=scenario.batch_records,
+            buffer_mib=scenario.buffer_mib,
+            acks=scenario.acks,
         )
+
+
+@contextmanager
+def _slow(bootstrap_servers: str) -> Iterator[str]:
+    """Yield the address of a proxy in front of the broker, which holds each Produce request back."""
+    held = Fault(Place.REQUEST, Action.HOLD, _HELD_SECONDS)
+    with FaultProxy(bootstrap_servers, FaultPlan({ProduceRequest: repeat((1, held))})) as proxy:
+        yield proxy.bootstrap_servers
 
 
 def rotated(contenders: Sequence[Contender], number: int) -> list[Contender]:

@@ -4,7 +4,6 @@ import importlib.metadata
 import os
 import platform
 import subprocess
-from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.servers.programs import program
@@ -26,13 +25,12 @@ def version(client: str) -> str:
 
 
 def facts() -> list[str]:
-    """Return one line each on processor and memory, the system and its versions, and the date."""
+    """Return one line each on processor and memory, and the system and its versions."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return [
         f"{_processor()}, {os.cpu_count()} cores, {memory:.0f} GiB, for client and broker together",
         f"{platform.system()} {platform.release()}, {platform.python_implementation()} "
         f"{platform.python_version()}, {_java()}",
-        f"{datetime.now(UTC):%Y-%m-%d}",
     ]
 
 

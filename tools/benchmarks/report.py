@@ -1,104 +1,96 @@
-"""Writes medians, ratios and targets of a run as Markdown, for the terminal and for docs/benchmarks.md."""
+"""Writes medians, ratios and targets of a run as tables in Markdown."""
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from tools.benchmarks.bench import Results
-from tools.benchmarks.scenarios import CONSUME, PRODUCE, TARGETS, Figure, Target
+from tools.benchmarks.scenarios import TARGETS, Figure, Target
+from tools.benchmarks.shapes import Group
 from tools.benchmarks.work import Measured
 
-__all__ = ["page", "scenario_table", "targets_table"]
+__all__ = [
+    "TARGET_HEADS",
+    "group_table",
+    "scenario_table",
+    "table",
+    "target_key",
+    "target_rows",
+    "targets_table",
+]
 
-_HEAD = """\
-# Benchmarks
-
-This page compares pyklient with other clients. `make bench` measures the figures and writes the page. It
-starts a Kafka broker and runs each scenario, such as "Produce, 100 B", in several rounds. In a round, each
-client runs once, one client after another.
-
-The speed of a client depends on the machine, so compare clients by their ratios. A ratio is a client's figure
-divided by pyklient's figure in the same round. A cell with a ratio shows the median of the rounds, and in
-brackets the smallest and the largest ratio. All other cells show the median of the rounds. The median of the
-ratios can differ a lot from the ratio of the medians, if the rounds differ a lot.
-
-The tables of the scenarios have these columns:
-
-| column | meaning |
-| --- | --- |
-| records/s | Records per second. For a producer, the time is that from the confirmation of the first record \
-to the confirmation of the last one. For a consumer, it is the time from the first records that the program \
-gets to the last ones. A mirror counts as a producer. |
-| MB/s | Megabytes of values per second, in the same time. |
-| CPU µs per record | The processor time of the client's process, with all its threads, from the creation of \
-the client to its end, divided by the number of records. |
-| peak MiB | The largest memory that the client's process used. |
-| CPU / pyklient | The ratio of "CPU µs per record". 2 means that the client needed twice as much CPU time \
-as pyklient in the first row of the table. |
-| time / pyklient | The ratio of the times per record. 2 means that the client took twice as long as \
-pyklient in the first row of the table. |
-| p50 ms, p99 ms, p99.9 ms | Latencies in milliseconds: 50 %, 99 % and 99.9 % of the records were confirmed \
-within this time. The time begins when the program is meant to send the record. If the program sends it \
-late, because the client has delayed the record before it, this delay counts too. |
-| p99 / pyklient | The ratio of "p99 ms". |
-
-Every producer has `acks=all`, and every program checks that each record was confirmed. After each run of a
-producer, the benchmark asks the broker how many records it has stored. Every consumer counts its records.
-
-The name of a scenario contains the size of a record's value. 100 B and 1 KiB are random bytes. A flight as
-JSON has about 300 bytes.
-
-The figures on this page come from this machine:"""
-
-_TARGETS = """\
-A target is what pyklient is meant to reach. "CPU 5 times less" is about the CPU time per record, "2 times
-faster" about the time per record, and "p99 no worse" about the latency. Values have 100 B if the scenario
-names no size. Mirrors copy flights as JSON. The column "measured" shows the other client's figure divided by
-pyklient's, so a larger number is better for pyklient. A target is reached if the median of these ratios is at
-least the number in the target, or at least 1 for "p99 no worse" and "no slower". "0.8 times as fast" is about
-a mirror compared with a producer alone. The mirror also reads, so it may take up to 1.25 times as long."""
+TARGET_HEADS = ("scenario", "client", "compared with", "target", "measured", "reached")
 
 
 def scenario_table(results: Results) -> str:
     """Return the Markdown table of one scenario."""
-    return _table(*(_latency_rows(results) if results.scenario.rate else _rows(results)))
+    return table(*(_latency_rows(results) if results.scenario.rate else _rows(results)))
 
 
 def targets_table(finished: Sequence[Results]) -> str:
     """Return the table of all targets whose contenders were run; "" if there are none."""
+    rows = target_rows(finished)
+    return table(TARGET_HEADS, rows) if rows else ""
+
+
+def target_rows(finished: Sequence[Results]) -> list[list[str]]:
+    """Return a row for each target whose contenders were run."""
     by_title = {results.scenario.title: results for results in finished}
-    rows = [
+    return [
         _verdict(target, results)
         for target in TARGETS
         if (results := by_title.get(target.scenario.title))
         and {target.ours, target.theirs} <= {*results.runs}
     ]
-    heads = ["scenario", "client", "compared with", "target", "measured", "reached"]
-    return _table(heads, rows) if rows else ""
 
 
-def page(finished: Sequence[Results], facts: Iterable[str], setups: Iterable[tuple[str, str]]) -> str:
-    """Return the whole page: facts, targets, charts, a table for each scenario, settings of each client."""
-    parts = [_HEAD, "\n".join(f"- {fact}" for fact in facts), "## Targets", _TARGETS, targets_table(finished)]
-    parts += [
-        _chart(results) for results in finished if results.scenario.title in (PRODUCE.title, CONSUME.title)
+def group_table(group: Group, finished: Sequence[Results]) -> str:
+    """Return the table of the scenarios of *group* that were run, with one row for each; "" if there are
+    none."""
+    by_title = {results.scenario.title: results for results in finished}
+    rows = [
+        _group_row(group, row.name, results)
+        for row in group.rows
+        if (results := by_title.get(row.scenario.title))
     ]
-    for results in finished:
-        parts += [f"## {results.scenario.title}", scenario_table(results)]
-    parts += ["## Settings of each client", "\n\n".join(f"### {name}\n\n{text}" for name, text in setups)]
-    return "\n\n".join(parts) + "\n"
+    figures = ("ms", "CPU ms") if group.per == "start" else ("records/s", "CPU µs per record", "peak MiB")
+    names = [contender.name for contender in group.rows[0].scenario.contenders]
+    heads = [f"{name}: {figure}" for name in names for figure in figures]
+    return table(["shape", *heads, "CPU / pyklient", "time / pyklient"], rows) if rows else ""
+
+
+def _group_row(group: Group, name: str, results: Results) -> list[str]:
+    cells = [name]
+    for contender in results.runs:
+        if group.per == "start":
+            cells.append(f"{results.median(contender, lambda run: run.wall_per_record_us) / 1e3:,.0f}")
+            cells.append(f"{results.median(contender, lambda run: run.cpu_per_record_us) / 1e3:,.0f}")
+        else:
+            cells += _figures(results, contender)
+    other = [*results.runs][-1]
+    return [*cells, _against_first(results, other, "CPU"), _against_first(results, other, "wall")]
+
+
+def _figures(results: Results, name: str) -> list[str]:
+    return [
+        f"{results.median(name, lambda run: run.records / run.wall):,.0f}",
+        f"{results.median(name, lambda run: run.cpu_per_record_us):.3f}",
+        f"{results.median(name, lambda run: run.peak_mib):,.0f}",
+    ]
 
 
 def _verdict(target: Target, results: Results) -> list[str]:
     ratios = results.ratios(target.theirs, target.ours, target.figure)
     return [
-        target.what,
-        target.ours,
-        target.theirs,
-        _words(target),
+        *target_key(target),
         _spread(ratios),
         "yes" if statistics.median(ratios) >= target.factor else "no",
     ]
+
+
+def target_key(target: Target) -> tuple[str, str, str, str]:
+    """Return the cells that identify the row of *target*."""
+    return target.what, target.ours, target.theirs, _words(target)
 
 
 def _words(target: Target) -> str:
@@ -156,27 +148,6 @@ def _rows(results: Results) -> tuple[list[str], list[list[str]]]:
     ]
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [heads, ["---", *("--:" for _ in heads[1:])], *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def _chart(results: Results) -> str:
-    """Return a chart of the records for each second of CPU time."""
-    names = ", ".join(f'"{name.replace("`", "")}"' for name in results.runs)
-    thousands = (round(1e3 / results.median(name, _cpu)) for name in results.runs)
-    return "\n".join(
-        [
-            "```mermaid",
-            "xychart-beta horizontal",
-            f'    title "{results.scenario.title}: thousands of records per second of CPU time"',
-            f"    x-axis [{names}]",
-            '    y-axis "thousands of records"',
-            f"    bar [{', '.join(map(str, thousands))}]",
-            "```",
-        ]
-    )
-
-
-def _cpu(run: Measured) -> float:
-    return run.cpu_per_record_us

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from tools.benchmarks.work import Compression
+
 __all__ = ["SCENARIOS", "TARGETS", "Contender", "Figure", "Scenario", "Target"]
 
 Figure = Literal["CPU", "wall", "p99"]
@@ -78,18 +80,29 @@ LATENCIES = tuple(
 
 @dataclass(frozen=True)
 class Scenario:
-    """One table of the report. ``share`` scales the number of records that its contenders send or read. The
-    other fields are those of a ``Job``."""
+    """One table of the report, or a row of a table of shapes.
+
+    ``share`` scales the number of records that its contenders send or read. ``partitions`` are those of the
+    topic. If ``is_steady``, CPU time does not include the start of the client, and counts from the restart of
+    the clock. If ``is_slow``, producers reach the broker through a proxy that delays their requests. The
+    other fields are those of a ``Job``.
+    """
 
     title: str
     contenders: tuple[Contender, ...]
     value_size: int = 100
     values: str = "random"
-    compression: Literal["none", "zstd"] = "none"
+    compression: Compression = "none"
     field: str = ""
     share: float = 1.0
     rate: int = 0
     transaction_records: int = 0
+    batch_records: int = 0
+    buffer_mib: int = 0
+    acks: Literal["all", "1"] = "all"
+    partitions: int = 4
+    is_steady: bool = False
+    is_slow: bool = False
 
     @property
     def has_source(self) -> bool:
@@ -144,7 +157,9 @@ LATENCY = Scenario("Latency at 1,000 records a second, 100 B", LATENCIES, rate=1
 
 _TRANSACTIONS = (TRANSACTIONS, CONFLUENT_TRANSACTIONS)
 TRANSACTIONS_OF_A_SECOND = Scenario(
-    "Transactions of one second, 100 B", (TRANSACTIONS, WITHOUT_TRANSACTIONS, CONFLUENT_TRANSACTIONS)
+    "Transactions of one second, 100 B",
+    (TRANSACTIONS, WITHOUT_TRANSACTIONS, CONFLUENT_TRANSACTIONS),
+    share=2.5,  # several transactions
 )
 TRANSACTIONS_OF_1000 = Scenario(
     "Transactions of 1,000 records, 100 B", _TRANSACTIONS, share=0.1, transaction_records=1_000
@@ -173,6 +188,8 @@ class Target:
     factor: float
 
 
+_THREE_TIMES_LESS: tuple[tuple[Figure, float], ...] = (("CPU", 3), ("wall", 1))
+
 TARGETS = (
     Target("produce", PRODUCE, SEND.name, CONFLUENT_SEND.name, "CPU", 5),
     Target("produce, one callback per record", PRODUCE, CALLBACK.name, CONFLUENT_SEND.name, "CPU", 3),
@@ -198,7 +215,7 @@ TARGETS = (
             ("transactions of 1,000 records", TRANSACTIONS_OF_1000),
             ("transactions of 10,000 records", TRANSACTIONS_OF_10000),
         )
-        for figure, factor in (("CPU", 3.0), ("wall", 1.0))
+        for figure, factor in _THREE_TIMES_LESS
     ),
     Target("produce, Python kernel", PRODUCE, SEND_PYTHON.name, KAFKA_PYTHON_SEND.name, "CPU", 2),
     Target("consume, Python kernel", CONSUME, MESSAGES_PYTHON.name, KAFKA_PYTHON_POLL.name, "CPU", 2),

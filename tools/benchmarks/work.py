@@ -16,11 +16,13 @@ __all__ = [
     "AT_ONCE",
     "DISTINCT",
     "Clock",
+    "Compression",
     "Job",
     "Measured",
     "TransactionEnds",
     "fields_for",
     "measuring",
+    "objects_for",
     "values_for",
 ]
 
@@ -31,7 +33,12 @@ AT_ONCE = 1_000
 DISTINCT = 20_000
 """The number of different records, which are sent in turn. They vary enough, and take little memory."""
 
+_VALUE_BYTES = 64 * 1024 * 1024
+"""The memory for different values. If they are large, there are fewer of them."""
+
 _TRANSACTION_SECONDS = 1.0
+
+Compression = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 
 T = TypeVar("T")
 
@@ -40,10 +47,14 @@ T = TypeVar("T")
 class Job:
     """One client, one task and one kind of record. It is sent to the worker process as JSON.
 
-    ``field`` names the field of a record besides its value: "", "key", "headers", "timestamp" or "all".
+    ``field`` names the field of a record besides its value: "", "key", "headers", "timestamp" or "all"; a
+    "tombstone" has a key and no value. ``values`` are "random", "flights" (JSON) or "objects", which are
+    flights that the client encodes as JSON.
     ``rate`` is in records per second; 0 means as fast as possible. ``target_servers`` is the cluster to which
-    a mirror copies the topic. ``transaction_records`` is the number of records in a transaction; 0 means that
-    a transaction lasts a second.
+    a mirror copies the topic. ``batch_records`` is the largest number of records in a batch, and
+    ``buffer_mib`` the memory of a producer; 0 means the setting that the client has in the other scenarios.
+    ``transaction_records`` is the number of records in a transaction; 0 means that a transaction lasts a
+    second.
     """
 
     client: str
@@ -53,10 +64,14 @@ class Job:
     records: int
     value_size: int
     values: str = "random"
-    compression: Literal["none", "zstd"] = "none"
+    compression: Compression = "none"
     field: str = ""
     rate: int = 0
     target_servers: str = ""
+    batch_records: int = 0
+    buffer_mib: int = 0
+    acks: Literal["all", "1"] = "all"
+    linger_ms: int = 5
     transaction_records: int = 0
 
     def to_json(self) -> str:
@@ -77,12 +92,16 @@ class Job:
 
 @dataclass
 class Measured:
-    """The measurements of one run: wall time, and CPU time of the client's process with all its threads."""
+    """The measurements of one run: wall time, and CPU time of the client's process with all its threads.
+
+    ``steady_cpu`` is the part of ``cpu`` after the restart of the clock. The start of the client is before.
+    """
 
     records: int = 0
     payload_bytes: int = 0
     wall: float = 0.0
     cpu: float = 0.0
+    steady_cpu: float = 0.0
     peak_mib: float = 0.0
     percentiles_ms: dict[str, float] = field(default_factory=dict)
     transactions: int = 0
@@ -138,14 +157,20 @@ class Clock:
     connecting and joining a group take some clients a second, which says nothing about their speed."""
 
     def __init__(self) -> None:
-        self._begun = time.perf_counter()
         self._ended = 0.0
+        self.begin()
 
     def begin(self) -> None:
         self._begun = time.perf_counter()
+        self._cpu = time.process_time()
 
     def end(self) -> None:
         self._ended = time.perf_counter()
+
+    @property
+    def cpu(self) -> float:
+        """The CPU time since the clock was restarted."""
+        return time.process_time() - self._cpu
 
     @property
     def seconds(self) -> float:
@@ -158,7 +183,7 @@ def measuring(measured: Measured) -> Iterator[Clock]:
     cpu, clock = time.process_time(), Clock()
     yield clock
     measured.wall = clock.seconds
-    measured.cpu = time.process_time() - cpu
+    measured.cpu, measured.steady_cpu = time.process_time() - cpu, clock.cpu
     measured.peak_mib = _peak_mib()
 
 
@@ -172,25 +197,33 @@ def _peak_mib() -> float:
 
 def values_for(job: Job) -> list[bytes]:
     """Return the values of *job*, the same for every client: incompressible bytes, or flights as JSON."""
-    if job.values == "flights":
+    if job.values != "random":
         # Imported here, so that it does not count for the memory of other runs.
         from pyklient.cli.demo.flights import Flights
 
         return [value for _, value in Flights(DISTINCT)]
     source = random.Random(20_260_101)
-    return [source.randbytes(job.value_size) for _ in range(DISTINCT)]
+    count = min(DISTINCT, _VALUE_BYTES // job.value_size)
+    return [source.randbytes(job.value_size) for _ in range(count)]
+
+
+def objects_for(job: Job) -> list[Any]:
+    """Return the values of *job* before they are encoded."""
+    return [json.loads(value) for value in values_for(job)]
 
 
 def fields_for(job: Job) -> list[Any]:
     """Return (value, field) pairs for a *job* whose records have one field besides the value, or (value, key,
     timestamp in ms, headers) if they have all fields."""
-    now = int(time.time() * 1000) - DISTINCT
     values = values_for(job)
-    keys = [b"user-%06d" % (number % 5_000) for number in range(DISTINCT)]
-    times = [now + number for number in range(DISTINCT)]
-    headers = [[("trace", b"%016x" % number), ("source", b"benchmark")] for number in range(DISTINCT)]
+    numbers = range(len(values))
+    now = int(time.time() * 1000) - len(values)
+    keys = [b"user-%06d" % (number % 5_000) for number in numbers]
+    times = [now + number for number in numbers]
+    headers = [[("trace", b"%016x" % number), ("source", b"benchmark")] for number in numbers]
     columns: dict[str, list[Sequence[Any]]] = {
         "key": [values, keys],
+        "tombstone": [[None] * len(values), keys],
         "timestamp": [values, times],
         "headers": [values, headers],
         "all": [values, keys, times, headers],

@@ -10,19 +10,22 @@ The consumer calls `consume(10_000)`. It has its default options (it checks no C
 trials, larger queues and fetches needed more CPU time and were not faster.
 """
 
+import json
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import islice
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer
 
-from tools.benchmarks.work import AT_ONCE, Job, Measured, fields_for, measuring, values_for
+from tools.benchmarks.work import AT_ONCE, Job, Measured, fields_for, measuring, objects_for, values_for
 
 __all__ = ["TASKS", "TIMEOUT", "Confirmed", "new_producer", "send_values"]
 
 _BULK = 10_000
+_LARGEST_BATCH = 2 * 1024 * 1024
 TIMEOUT = 120.0
 
 OnDelivery = Callable[[KafkaError | None, Message], None]
@@ -52,21 +55,35 @@ def new_producer(job: Job, linger_ms: float, **options: Any) -> Producer:
             "queue.buffering.max.messages": 1_000_000,
             "queue.buffering.max.kbytes": 1_048_576,
             "compression.type": job.compression,
+            **_shape(job),
             **options,
         }
     )
 
 
+def _shape(job: Job) -> dict[str, Any]:
+    """Return the settings that *job* asks for."""
+    settings: dict[str, Any] = {}
+    if job.batch_records:
+        settings["batch.num.messages"] = job.batch_records
+        settings |= {"batch.size": _LARGEST_BATCH, "message.max.bytes": _LARGEST_BATCH}
+    if job.buffer_mib:
+        settings["queue.buffering.max.kbytes"] = job.buffer_mib * 1024
+    if job.acks != "all":
+        settings |= {"acks": job.acks, "enable.idempotence": False}
+    return settings
+
+
 def produce(job: Job) -> Measured:
     values = values_for(job)
-    items = fields_for(job) if job.field else values
+    items = fields_for(job) if job.field else objects_for(job) if job.values == "objects" else values
     measured, confirmed = Measured(), Confirmed()
     with measuring(measured) as clock:
-        producer = new_producer(job, 5, on_delivery=confirmed)
+        producer = new_producer(job, job.linger_ms, on_delivery=confirmed)
         producer.produce(job.topic, values[0])
         producer.flush(30)
         clock.begin()
-        send_chunk, rest = _SENDERS[job.field], job.rest(items)
+        send_chunk, rest = _sender(job, producer), job.rest(items)
         while chunk := list(islice(rest, AT_ONCE)):
             send_chunk(producer, job.topic, chunk)
             producer.poll(0)
@@ -119,9 +136,44 @@ def _send_all_fields(producer: Producer, topic: str, chunk: list[Any]) -> None:
             _send_later(producer, topic, value, key=key, timestamp=timestamp, headers=headers)
 
 
-_SENDERS: dict[str, Callable[[Producer, str, list[Any]], None]] = {
+def _sender(job: Job, producer: Producer) -> "_Sender":
+    if job.values == "objects":
+        return _send_objects
+    if job.task == "produce-partitioner":
+        return partial(
+            _send_partitioned, len(producer.list_topics(job.topic, 30).topics[job.topic].partitions)
+        )
+    return _SENDERS[job.field]
+
+
+def _send_objects(producer: Producer, topic: str, chunk: list[Any]) -> None:
+    send = producer.produce
+    for each in chunk:
+        value = json.dumps(each, separators=(",", ":"), ensure_ascii=False).encode()
+        try:
+            send(topic, value)
+        except BufferError:
+            _send_later(producer, topic, value)
+
+
+def _send_partitioned(partitions: int, producer: Producer, topic: str, chunk: list[Any]) -> None:
+    for value, key in chunk:
+        partition = _partition(key, partitions)
+        try:
+            producer.produce(topic, value, key=key, partition=partition)
+        except BufferError:
+            _send_later(producer, topic, value, key=key, partition=partition)
+
+
+def _partition(key: bytes, count: int) -> int:
+    return key[-1] % count
+
+
+_Sender = Callable[[Producer, str, list[Any]], None]
+_SENDERS: dict[str, _Sender] = {
     "": send_values,
     "key": _send_keys,
+    "tombstone": _send_keys,
     "timestamp": _send_timestamps,
     "headers": _send_headers,
     "all": _send_all_fields,
@@ -244,4 +296,10 @@ def latency(job: Job) -> Measured:
     return measured
 
 
-TASKS = {"produce": produce, "produce-batch": produce_batch, "consume": consume, "latency": latency}
+TASKS = {
+    "produce": produce,
+    "produce-partitioner": produce,
+    "produce-batch": produce_batch,
+    "consume": consume,
+    "latency": latency,
+}

@@ -1,6 +1,6 @@
-"""The producer has a `transactional.id`, and otherwise the settings of confluent-kafka's row "confluent-kafka"
-in the other scenarios. The program begins a transaction, calls `produce` for each value, and commits. The time
-begins and ends as that of pyklient's transactions.
+"""The producer has a `transactional.id`, and otherwise the settings of the row "confluent-kafka" in the other
+scenarios. The program begins a transaction, calls `produce` for each value, and commits. The time begins and
+ends as that of pyklient's transactions.
 """
 
 import time

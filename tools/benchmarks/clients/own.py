@@ -17,19 +17,25 @@ from itertools import cycle, islice
 from typing import Any
 
 from pyklient import ConsumerConnector, Delivery, KafkaStream, KeyedMessage, Producer
-from tools.benchmarks.work import Clock, Job, Measured, fields_for, measuring, values_for
+from pyklient.serialization import encode_json
+from tools.benchmarks.work import Clock, Job, Measured, fields_for, measuring, objects_for, values_for
 
 _TIMEOUT = 120.0
+_BATCH_BYTES = 61
+"""The size of a batch without its records."""
+_RECORD_BYTES = 10
+"""The size of a record without its value, in the middle: numbers in it have one to three bytes."""
+_LARGEST_BATCH = 2 * 1024 * 1024
 _ROWS = 100_000
 """The number of rows passed to one call of send_arrow()."""
 
 
 @contextmanager
 def _producing(job: Job, measured: Measured) -> Iterator[Producer]:
-    first = values_for(job)[0]
+    first = (objects_for(job) if job.values == "objects" else values_for(job))[0]
     with (
         measuring(measured) as clock,
-        Producer(job.bootstrap_servers, compression_type=job.compression) as producer,
+        Producer(job.bootstrap_servers, **_options(job)) as producer,
     ):
         producer.send(job.topic, first).result(30)
         clock.begin()
@@ -38,8 +44,32 @@ def _producing(job: Job, measured: Measured) -> Iterator[Producer]:
         clock.end()
 
 
+def _options(job: Job) -> dict[str, Any]:
+    """Return the options of the producer that are not its defaults."""
+    options: dict[str, Any] = {"compression_type": job.compression, "linger_ms": job.linger_ms}
+    if job.acks != "all":
+        options |= {"acks": job.acks, "enable_idempotence": False}
+    if job.batch_records:
+        bytes_of_record = job.value_size + _RECORD_BYTES
+        options["batch_size"] = _BATCH_BYTES + job.batch_records * bytes_of_record
+        options["max_request_size"] = _LARGEST_BATCH
+    if job.buffer_mib:
+        options["buffer_memory"] = job.buffer_mib * 1024 * 1024
+    if job.values == "objects":
+        options["value_encoder"] = encode_json
+    if job.task == "produce-partitioner":
+        options["partitioner"] = _partition
+    return options
+
+
+def _partition(topic: str, key: bytes | None, count: int) -> int:
+    return key[-1] % count if key else 0
+
+
 def produce(job: Job) -> Measured:
     items = fields_for(job) if job.field else values_for(job)
+    if job.values == "objects":
+        items = objects_for(job)
     measured = Measured()
     with _producing(job, measured) as producer:
         _send_all(producer.send, job, items)
@@ -50,7 +80,7 @@ def produce(job: Job) -> Measured:
 def _send_all(send: Callable[..., Delivery], job: Job, items: list[Any]) -> None:
     topic = job.topic
     match job.field:
-        case "key":
+        case "key" | "tombstone":
             for value, key in job.rest(items):
                 send(topic, value, key=key)
         case "timestamp":
@@ -145,16 +175,16 @@ def consume(job: Job) -> Measured:
     measured = Measured()
     with _consuming(job, measured) as (stream, clock):
         messages = iter(stream)
-        total = len(next(messages).value)
+        total = len(next(messages).value or b"")
         clock.begin()
         if job.field:
             for message in islice(messages, job.records - 2):
                 fields = (message.value, message.key, message.timestamp_ms, message.headers)
-                total += len(fields[0])
+                total += len(fields[0] or b"")
         else:
             for message in islice(messages, job.records - 2):
                 total += len(message.value)
-        total += len(next(messages).value)  # a missing record would raise ConsumerTimeout here
+        total += len(next(messages).value or b"")  # a missing record would raise ConsumerTimeout here
         clock.end()
     measured.records, measured.payload_bytes = job.records, total
     return measured
@@ -261,6 +291,7 @@ def produce_classic(job: Job) -> Measured:
 
 TASKS = {
     "produce": produce,
+    "produce-partitioner": produce,
     "produce-callback": produce_with_callback,
     "produce-many": produce_many,
     "produce-classic": produce_classic,
