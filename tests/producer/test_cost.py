@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pyklient import Producer
 from pyklient import producer as package
 from pyklient.producer.deliver.partition_queue import PartitionQueue
 from tests.producer.holding import HoldingBroker
@@ -68,6 +69,12 @@ def test_a_record_takes_as_many_steps_behind_many_others_as_behind_a_few() -> No
     assert many < 1.5 * few, f"{few:.0f} steps behind 60 records, {many:.0f} behind 1200"
 
 
+def catch_up(producer: Producer) -> None:
+    """Wait until the sender has run once more, and so has collected all batches."""
+    producer._thread.post(lambda: None)
+    assert producer._thread.catch_up(30)
+
+
 def test_batches_that_wait_behind_others_are_not_checked_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     checks: list[float] = []
     next_check = PartitionQueue.next_check
@@ -81,11 +88,11 @@ def test_batches_that_wait_behind_others_are_not_checked_one_by_one(monkeypatch:
         broker.hold()
         for _ in range(10):
             producer.send(TOPIC, b"value")
-        assert producer._thread.catch_up(30)
+        catch_up(producer)
         monkeypatch.setattr(PartitionQueue, "next_check", counted)
         for _ in range(500):
             producer.send(TOPIC, b"value")
-        assert producer._thread.catch_up(30)
+        catch_up(producer)
         monkeypatch.undo()
         broker.let_go()
     assert len(checks) <= 5

@@ -26,7 +26,7 @@ from pyklient.protocol.messages import ProduceRequest, ProduceResponse
 
 __all__ = ["BrokerQueue"]
 
-_SMALL: Final = 64 * 1024
+_SMALL: Final = 256 * 1024
 """The largest size in bytes of the requests that the sender writes itself. A socket seldom accepts all of a
 larger request at once."""
 

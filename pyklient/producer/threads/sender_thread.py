@@ -147,6 +147,11 @@ class SenderThread:
         """
         if not self.started or self.is_current():
             return True
+        # The lock is held from before a function leaves the inbox until after its call. So if the inbox is
+        # empty, and the lock is free after that, no function is left. Usually a reader has just made a pass,
+        # and then the sender's thread does not have to wake.
+        if not self._inbox and not self._lock.locked():
+            return True
         caught_up = Wakeup()
         self.post(caught_up.set)
         deadline = NEVER if timeout is None else time.monotonic() + timeout

@@ -84,7 +84,7 @@ def test_small_requests_wait_for_no_thread_unless_something_stands_before_them_t
     broker: ProduceBroker,
 ) -> None:
     go_on = threading.Event()
-    values = [*numbers(3), bytes(100_000), b"4", b"5"]
+    values = [*numbers(3), bytes(300_000), b"4", b"5"]
     handed: list[int] = []
     with producing(broker, linger_ms=0, batch_size=0) as producer:
         producer.send(TOPIC, values[0]).result(10)

@@ -137,6 +137,30 @@ def test_a_call_posted_during_a_pass_is_made_in_the_next_pass(sender: SenderThre
     assert called == [0, 1, 2, 3]
 
 
+def test_to_catch_up_waits_for_the_calls_of_a_pass_that_is_under_way(sender: SenderThread) -> None:
+    go_on, called = threading.Event(), []
+
+    def hold() -> None:
+        assert go_on.wait(30)
+        called.append(1)
+
+    sender.post(hold)
+    wait_until(lambda: sender._holder is not None)
+    assert not sender.catch_up(0.01)
+    go_on.set()
+    assert sender.catch_up(30)
+    assert called == [1]
+
+
+def test_to_catch_up_does_not_wake_a_sender_with_nothing_to_do(sender: SenderThread, diary: Diary) -> None:
+    wait_until(lambda: sender._sleeps_until > 0)
+    sender.post_and_run(lambda: None)
+    before = diary.steps
+    for _ in range(100):
+        assert sender.catch_up(0)
+    assert diary.steps == before
+
+
 def test_an_earlier_timer_set_in_a_pass_of_another_thread_is_kept(sender: SenderThread, diary: Diary) -> None:
     on_thread(sender, lambda: sender.timers.set(Bell(diary), time.monotonic() + 3_600))
     wait_until(lambda: sender._sleeps_until > 0)
