@@ -20,7 +20,7 @@ _COUNTS: Final = re.compile(r"\{(\d{1,4})(?:(,)(\d{0,4}))?\}", re.ASCII)
 _ESCAPE: Final = re.compile(r"\\(?:[dDwWsS]|[^\w\s])", re.ASCII)
 _CLASS: Final = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
 _UNCLEAR: Final = re.compile(r"\[|--|&&|~~|\|\|")
-"""What has another meaning in a class of Python, or may get one."""
+"""Matches text that has another meaning in a character class of Python, or may get one in a later version."""
 _GROUP: Final = re.compile(r"\((?:\?:|\?P?<\w+>|(?!\?))", re.ASCII)
 
 
@@ -51,7 +51,8 @@ _Part: TypeAlias = re.Pattern[str] | _Alternatives | _Repeat
 
 @dataclass(eq=False, slots=True)
 class _State:
-    """A state of the automaton. With *atom*, the next character must match; *after* are the states then."""
+    """A state of the automaton. If *atom* is not None, the next character must match *atom*. *after* has the
+    states that follow."""
 
     atom: re.Pattern[str] | None = None
     after: list["_State"] = field(default_factory=list)

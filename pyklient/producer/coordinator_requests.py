@@ -65,8 +65,8 @@ class CoordinatorRequests:
         self._transaction.sequences_lost = False
 
     def end(self, deadline: float, *, committed: bool) -> None:
-        """Commit or abort the transaction, unless the coordinator cannot know it: no request has added
-        anything to it."""
+        """Commit or abort the transaction. Do nothing if no request has added anything to the transaction,
+        because the coordinator does not know it then."""
         if self._transaction.attempted:
             dialogue = end(self._coordinator, self._transaction, self._known(), committed=committed)
             self._identity.current = self._play(dialogue, deadline)

@@ -55,8 +55,8 @@ _LAST_OF_VERSION_1: Final = 4
 version 2 (KIP-890)."""
 _TRIES_FOR_NEW_TOPIC: Final = 10
 _PAUSE_FOR_NEW_TOPIC: Final = 0.5
-"""How often offsets are sent while a partition does not exist, and the pause in between in seconds. The group
-coordinator may not know a new topic yet."""
+"""The largest number of attempts to send offsets while a partition does not exist, and the seconds between
+two attempts. The group coordinator may not know a new topic yet."""
 _ABORTED: Final = ("PrepareAbort", "CompleteAbort")
 """The states of a transactional id whose last transaction is aborted."""
 _SHORTEST_PAUSE: Final = 0.005
@@ -333,8 +333,8 @@ def end(
 def epoch_of_time_out(
     coordinator: Coordinator, transactional_id: str, identity: Identity
 ) -> Dialogue[Identity | None]:
-    """Return the identity with the epoch in which the coordinator has aborted the transaction of *identity*
-    itself, and which no producer has. Return None if another producer has taken over.
+    """Return the identity, with a later epoch, under which the coordinator itself has aborted the transaction
+    of *identity*. No other producer has this epoch. Return None if another producer has taken over.
 
     Call this in version 1 of the protocol, in which the coordinator answers in both cases that the epoch of
     *identity* is too old. The coordinator must have confirmed the transaction, and no request to end it may

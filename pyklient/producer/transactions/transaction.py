@@ -32,7 +32,7 @@ class Transaction:
         self.confirmed = False
         """True once the coordinator has confirmed such a request."""
         self.end_requests = 0
-        """The number of requests to commit or abort it."""
+        """The number of requests to commit or abort the transaction."""
         self.failure: KafkaError | None = None
         """The first failure because of which the transaction cannot be committed."""
         self.sequences_lost = False
