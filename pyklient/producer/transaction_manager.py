@@ -77,6 +77,7 @@ class TransactionManager:
         self._thread = thread
         self._machine = StateMachine(transaction, accumulator, thread, config.max_block_ms / 1000)
         self._began = 0.0
+        self._abort_unconfirmed = False
 
     # The calls of the program
 
@@ -88,8 +89,10 @@ class TransactionManager:
                 self._initialize(deadline)
 
     def begin(self, timeout: float | None) -> None:
-        """Begin a transaction. Call ``init`` before, if the program has not called it."""
+        """Begin a transaction, after ``init`` or the rest of an abort that was not confirmed."""
         with self._machine.call("begin_transaction", timeout) as deadline:
+            if self._abort_unconfirmed and self._machine.state is State.FAILED:
+                self._drop_and_abort(deadline)
             self._machine.require("begin_transaction", State.NEW, State.READY)
             if self._machine.state is State.NEW:
                 self._initialize(deadline)
@@ -115,15 +118,7 @@ class TransactionManager:
         name = "abort_transaction"
         with self._machine.call(name, timeout) as deadline:
             self._machine.require(name, State.OPEN, State.FAILED)
-            self._machine.move(Event.ABORT)
-            try:
-                self._drop(deadline)
-                self._abort(deadline)
-            except BaseException:
-                if self._machine.state is State.ABORTING:
-                    self._transaction.fail(KafkaError("the coordinator has not confirmed the abort"))
-                    self._machine.move(Event.NO_ANSWER)
-                raise
+            self._drop_and_abort(deadline)
 
     def send_offsets(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], group: GroupMetadata, timeout: float | None
@@ -261,6 +256,19 @@ class TransactionManager:
         elif code == ErrorCode.INVALID_TXN_STATE:
             cause = self._aborted_by_brokers(error)
         self._machine.fail(Event.FAILURE, cause, abortable(self._id, cause))
+
+    def _drop_and_abort(self, deadline: float) -> None:
+        self._machine.move(Event.ABORT)
+        self._abort_unconfirmed = False
+        try:
+            self._drop(deadline)
+            self._abort(deadline)
+        except BaseException:
+            if self._machine.state is State.ABORTING:
+                self._abort_unconfirmed = True
+                self._transaction.fail(KafkaError("the coordinator has not confirmed the abort"))
+                self._machine.move(Event.NO_ANSWER)
+            raise
 
     def _drop(self, deadline: float) -> None:
         """Fail the records that are not sent, and wait for the responses for the others."""

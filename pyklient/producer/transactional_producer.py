@@ -39,7 +39,8 @@ class TransactionalProducer:
         """Begin a transaction. All records that are sent until its end become visible together, or never.
 
         If ``init_transactions`` was not called, this method first does the same, and raises the same errors.
-        Raises TransactionStateError if a transaction is open.
+        If the abort of the last transaction was not confirmed, this method first completes it, as
+        ``abort_transaction`` does. Raises TransactionStateError if a transaction is open.
         """
         self._manager().begin(argument_checks.seconds_or_none(timeout, "timeout"))
 
@@ -61,8 +62,8 @@ class TransactionalProducer:
         """Abort the transaction. Records that are not sent yet fail with TransactionAbortedError.
 
         If the abort is not confirmed in *timeout* seconds (None: ``max_block_ms``), raises KafkaTimeoutError.
-        Then repeat the call. Raises ProducerFencedError and FatalTransactionError as ``commit_transaction``
-        does.
+        Then repeat the call, or begin another transaction. Raises ProducerFencedError and
+        FatalTransactionError as ``commit_transaction`` does.
         """
         self._manager().abort(argument_checks.seconds_or_none(timeout, "timeout"))
 

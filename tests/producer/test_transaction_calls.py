@@ -365,6 +365,19 @@ def test_an_abort_that_is_not_confirmed_can_be_repeated(broker: TransactionBroke
         assert broker.ends() == [False, False, True]
 
 
+def test_the_next_transaction_first_completes_an_abort_that_is_not_confirmed(
+    broker: TransactionBroker,
+) -> None:
+    broker.answers += [SILENCE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
+    with producing(broker) as producer:
+        producer.begin_transaction()
+        producer.send(TOPIC, b"x").result(10)
+        with pytest.raises(KafkaTimeoutError):
+            producer.abort_transaction(timeout=1)
+        send_and_commit(producer)
+        assert broker.ends() == [False, False, False, True]
+
+
 def test_a_record_in_flight_keeps_an_abort_waiting_and_is_not_sent_again(broker: TransactionBroker) -> None:
     """A request that arrives after the end of the transaction would become a part of the next one."""
     broker.faults += [LoseAnswer(SILENCE), None]
