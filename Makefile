@@ -24,7 +24,7 @@ KERNEL := kernel_build.py $(wildcard pyklient/kernel/*.p?[di] pyklient/kernel/co
 MODULES = git ls-files '*.py' '*.pyx' '*.pxd' '*.pxi'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark generated fetch test test-fast test-long test-brokers test-python-kernel test-containers fuzz faults faults-zookeeper chaos-groups chaos-handlers chaos-mirror chaos-stores bench-mirror bench-handlers chaos-spark chaos-load memory-spark model mutants prose lint bench bench-spark clean
+.PHONY: help demo demo-spark generated fetch test test-fast test-long test-brokers test-python-kernel test-containers fuzz faults faults-zookeeper chaos-groups chaos-handlers chaos-mirror chaos-stores chaos-transactions bench-mirror bench-handlers chaos-spark chaos-load memory-spark model mutants prose lint bench bench-spark clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 22
@@ -114,6 +114,9 @@ model: $(VENV)/.dev fetch ## 200 random sequences of what a program may do with 
 
 chaos-stores: $(VENV)/.dev fetch ## fifty kills and stops under programs that store into SQLite and PostgreSQL, each message once; MOMENTS=10 SEED=7
 	$(BIN)/python -m tools.offset_stores --moments $(MOMENTS) $(if $(SEED),--seed $(SEED)) $(if $(DATABASE),--database $(DATABASE))
+
+chaos-transactions: $(VENV)/.dev fetch ## a hundred faults under a chain of three stages with transactions, each message once; FAULTS=20 SEED=7
+	$(BIN)/python -m tools.transactions --faults $(FAULTS) $(if $(SEED),--seed $(SEED))
 
 chaos-groups: $(VENV)/.dev ## two hundred events in a group of twenty members, on two kinds of brokers, nothing skipped; EVENTS=20 SEED=7
 	$(BIN)/python -m tools.group_chaos --events $(EVENTS) $(if $(SEED),--seed $(SEED))

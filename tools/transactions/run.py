@@ -1,0 +1,75 @@
+"""One run: a chain of stages, faults, and what is wrong in the end."""
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from tests.servers.kafka import KraftCluster
+from tests.servers.reference import ReferenceBroker
+from tools.faults.proxy import FaultProxy
+from tools.transactions.brokers import Brokers
+from tools.transactions.chain import Chain
+from tools.transactions.faults import Faults, NextRequest
+from tools.transactions.feed import Feed
+
+__all__ = ["chain_through_faults"]
+
+_STAGES: Final = 3
+_HITS: Final = 0.3
+"""The share of the faults that must hit an open transaction."""
+_REFUSED: Final = 0.05
+"""The number of refused commits of zombies, as a share of the number of faults."""
+
+
+def chain_through_faults(
+    server: KraftCluster | ReferenceBroker,
+    name: str,
+    directory: Path,
+    *,
+    seed: int,
+    faults: int,
+    messages: int,
+    rate: int,
+    say: Callable[[str], object] = print,
+) -> list[str]:
+    """Pass at least *messages* messages through three stages while *faults* faults happen. Return what is
+    wrong.
+
+    *rate* messages per second are sent during the faults. The topics begin with *name*. In the end, the last
+    topic holds each message once, with the messages of each key in their order.
+    """
+    dice, plan = random.Random(f"{seed}/{name}"), NextRequest()
+    direct = server.bootstrap_servers
+    with (
+        FaultProxy(direct, plan) as proxy,
+        Chain(direct, proxy.bootstrap_servers, name, directory, _STAGES) as chain,
+    ):
+        injected = Faults(chain, Brokers(server), proxy, plan, dice)
+        feed = Feed(direct, chain.topics[0], rate)
+        try:
+            injected.run(faults, say)
+            feed.stop(messages)
+        finally:
+            feed.close()
+        problems = injected.problems + chain.finish(feed.sent)
+        words = Counter(each.word for program in chain.started for each in program.entries())
+        errors = Counter(
+            each.more.partition("(")[0]
+            for program in chain.started
+            for each in program.entries()
+            if each.word == "failed"
+        )
+    refused = injected.zombies["refused"]
+    say(
+        f"{feed.sent.total()} messages, {len(chain.started)} processes, {words['committed']} transactions "
+        f"were committed, {words['aborted'] + words['lost']} aborted. {injected.hits} of {faults} faults hit "
+        f"an open transaction. {refused} commits of zombies were refused by a broker, and "
+        f"{injected.zombies['given up']} were given up before. Clients were made again after {dict(errors)}"
+    )
+    if injected.hits < _HITS * faults:
+        problems.append(f"only {injected.hits} of {faults} faults hit an open transaction")
+    if refused < _REFUSED * faults:
+        problems.append(f"only {refused} commits of zombies were refused")
+    return problems
