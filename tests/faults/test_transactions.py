@@ -14,6 +14,7 @@ from tools.transactions.run import chain_through_faults
 _FAULTS = 10
 _MESSAGES = 6_000
 _RATE = 200
+_SESSION_TIMEOUT_MS = 1_500
 
 
 @pytest.mark.slow
@@ -32,7 +33,14 @@ def test_each_message_passes_a_chain_once_through_faults_of_a_cluster(
 
 def _inject(server: KraftCluster | ReferenceBroker, name: str, directory: Path) -> None:
     problems = chain_through_faults(
-        server, name, directory, seed=seed(), faults=_FAULTS, messages=_MESSAGES, rate=_RATE
+        server,
+        name,
+        directory,
+        seed=seed(),
+        faults=_FAULTS,
+        messages=_MESSAGES,
+        rate=_RATE,
+        session_timeout_ms=_SESSION_TIMEOUT_MS,
     )
     assert not problems, "\n".join(problems)
 

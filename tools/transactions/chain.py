@@ -103,7 +103,9 @@ class Chain:
     """*stages* stages that connect to *bootstrap*, and the topics before and after them, which begin with
     *name*. This object itself connects to *direct*."""
 
-    def __init__(self, direct: str, bootstrap: str, name: str, directory: Path, stages: int) -> None:
+    def __init__(
+        self, direct: str, bootstrap: str, name: str, directory: Path, stages: int, session_timeout_ms: int
+    ) -> None:
         self.topics = [f"{name}-{number}" for number in range(stages + 1)]
         self._direct, self._directory = direct, directory
         self._serial = itertools.count(1)
@@ -111,7 +113,16 @@ class Chain:
             for topic in self.topics:
                 admin.create_topic(topic, PARTITIONS, -1)
         self._jobs = [
-            Job(bootstrap, source, target, f"{source}-group", f"{source}-id", f">{number}", "")
+            Job(
+                bootstrap,
+                source,
+                target,
+                f"{source}-group",
+                f"{source}-id",
+                f">{number}",
+                session_timeout_ms,
+                "",
+            )
             for number, (source, target) in enumerate(itertools.pairwise(self.topics))
         ]
         self.started: list[Program] = []

@@ -13,7 +13,11 @@ from typing import Final
 from pyklient.protocol.messages import (
     EndTxnRequest,
     FetchRequest,
+    FindCoordinatorRequest,
     HeartbeatRequest,
+    InitProducerIdRequest,
+    JoinGroupRequest,
+    OffsetFetchRequest,
     ProduceRequest,
     TxnOffsetCommitRequest,
 )
@@ -31,6 +35,10 @@ _PATIENCE: Final = 60.0
 _IN_A_TRANSACTION: Final = (ProduceRequest, TxnOffsetCommitRequest, EndTxnRequest)
 """The requests that a stage sends only while its transaction is open."""
 _REQUESTS: Final = (*_IN_A_TRANSACTION, *_IN_A_TRANSACTION, FetchRequest, HeartbeatRequest)
+_STARTING: Final = (InitProducerIdRequest, FindCoordinatorRequest, JoinGroupRequest, OffsetFetchRequest)
+"""The requests that a stage sends before its first transaction."""
+_AT_A_START: Final = 0.4
+"""The probability that a fault hits one of these requests."""
 _LONGEST_HOLD: Final = 4.0
 _STOPPED: Final = (3.5, 5.0)
 """The time for which a broker is stopped, in seconds: longer than its session, so that it loses its roles."""
@@ -114,14 +122,18 @@ class Faults:
     # transaction.
 
     def _connection(self, stage: int) -> tuple[str, bool]:
-        kind = self._dice.choice(_REQUESTS)
+        kind, before = self._dice.choice(_REQUESTS), self._over()
+        what = self._arm(kind)
+        wait_until(lambda: self._over() > before, _PATIENCE, f"a {kind.__name__}")
+        return f": {what}", kind in _IN_A_TRANSACTION
+
+    def _arm(self, kind: type[ApiMessage]) -> str:
+        """Let a fault hit the next request of *kind*. Return a description."""
         fault = self._dice.choice(FAULTS)
         if fault.action is Action.HOLD:
             fault = fault._replace(seconds=self._dice.uniform(0, _LONGEST_HOLD))
-        before = self._over()
         self._plan.arm(kind, fault)
-        wait_until(lambda: self._over() > before, _PATIENCE, f"a {kind.__name__}")
-        return f": {kind.__name__.removesuffix('Request')}: {fault}", kind in _IN_A_TRANSACTION
+        return f"{kind.__name__.removesuffix('Request')}: {fault}"
 
     def _over(self) -> int:
         return len(self._proxy.happened) + len(self._proxy.missed)
@@ -130,28 +142,35 @@ class Faults:
         program = self._chain.programs[stage]
         _stop_in_a_transaction(program)
         program.kill()
-        self._replace(stage)
-        return "", True
+        return self._replace(stage), True
 
     def _kill(self, stage: int) -> tuple[str, bool]:
         program = self._chain.programs[stage]
         program.wait("open")
         time.sleep(self._dice.uniform(0, 2 * program.job.work))
         program.kill()
-        self._replace(stage)
-        return f" ({program.last().word})", program.last().word == "open"
+        word = program.last().word
+        return f" ({word}){self._replace(stage)}", word == "open"
 
-    def _replace(self, stage: int) -> None:
+    def _replace(self, stage: int) -> str:
+        """Start another program for *stage*, and wait until it has committed a transaction. Return what has
+        happened to its connections while it started."""
+        more = ""
+        if self._dice.random() < _AT_A_START:
+            more = f", and at the next start: {self._arm(self._dice.choice(_STARTING))}"
         self._chain.programs[stage] = self._chain.start(stage)
         self._chain.programs[stage].wait_committed()
+        return more
 
     def _kill_broker(self, stage: int) -> tuple[str, bool]:
         program, node, role = self._choose_broker(stage)
         program.wait("open")
         self._brokers.kill(node)
         hit = program.last().word == "open"
-        time.sleep(self._dice.uniform(0, _DOWN))
-        self._brokers.restart(node)
+        try:
+            time.sleep(self._dice.uniform(0, _DOWN))
+        finally:
+            self._brokers.restart(node)
         program.wait_committed()
         return f" ({node}, {role})", hit
 
@@ -176,11 +195,11 @@ class Faults:
         zombie = self._chain.programs[stage]
         _stop_in_a_transaction(zombie)
         woken = len(zombie.entries())
-        self._replace(stage)
+        more = self._replace(stage)
         zombie.signal(signal.SIGCONT)
         if (status := zombie.process.wait(_PATIENCE)) != FENCED:
             self.problems.append(f"a stage with a successor has ended with the status {status}")
-        return f": {self._fate(zombie, woken)}", True
+        return f"{more}: {self._fate(zombie, woken)}", True
 
     def _take_over(self, stage: int) -> tuple[str, bool]:
         zombie = self._chain.programs[stage]

@@ -32,6 +32,7 @@ def chain_through_faults(
     faults: int,
     messages: int,
     rate: int,
+    session_timeout_ms: int = 3_000,
     say: Callable[[str], object] = print,
 ) -> list[str]:
     """Pass at least *messages* messages through three stages while *faults* faults happen. Return what is
@@ -44,7 +45,7 @@ def chain_through_faults(
     direct = server.bootstrap_servers
     with (
         FaultProxy(direct, plan) as proxy,
-        Chain(direct, proxy.bootstrap_servers, name, directory, _STAGES) as chain,
+        Chain(direct, proxy.bootstrap_servers, name, directory, _STAGES, session_timeout_ms) as chain,
     ):
         injected = Faults(chain, Brokers(server), proxy, plan, dice)
         feed = Feed(direct, chain.topics[0], rate)

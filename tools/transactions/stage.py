@@ -47,12 +47,12 @@ class Job(NamedTuple):
     group: str
     transactional_id: str
     mark: str
+    session_timeout_ms: int
     journal: str
     most: int = 200
     """The number of messages of one transaction, at most."""
     work: float = 0.1
     """The number of seconds for which a transaction is open after its records were stored."""
-    session_timeout_ms: int = 3_000
     max_block_ms: int = 20_000
     transaction_timeout_ms: int = 10_000
 

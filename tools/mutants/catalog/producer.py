@@ -307,4 +307,24 @@ MUTANTS: Final = (
             "::test_retries_failures_and_error_codes_are_counted_by_partition",
         ),
     ),
+    Mutant(
+        "producer: the next transaction does not complete an abort that was not confirmed",
+        "pyklient/producer/transaction_manager.py",
+        "if self._abort_unconfirmed and self._machine.state is State.FAILED:",
+        "if False:",
+        (
+            "tests/producer/test_transaction_calls.py"
+            "::test_the_next_transaction_first_completes_an_abort_that_is_not_confirmed",
+        ),
+    ),
+    Mutant(
+        "producer: group_transaction commits no offsets with the results",
+        "pyklient/group_transactions.py",
+        "                if found.offsets:\n",
+        "                if False:\n",
+        (
+            "tests/faults/test_transactions.py"
+            "::test_each_message_passes_a_chain_once_through_faults_of_the_reference_broker",
+        ),
+    ),
 )
