@@ -69,4 +69,14 @@ MUTANTS: Final = (
         'return "broker"',
         ("tests/spark/test_chaos.py::test_a_broker_that_was_killed_has_been_down",),
     ),
+    Mutant(
+        "tools: a stage of a chain reads records of transactions that are not committed",
+        "tools/transactions/stage.py",
+        '"isolation_level": "read_committed"',
+        '"isolation_level": "read_uncommitted"',
+        (
+            "tests/faults/test_transactions.py"
+            "::test_each_message_passes_a_chain_once_through_faults_of_the_reference_broker",
+        ),
+    ),
 )

@@ -317,14 +317,4 @@ MUTANTS: Final = (
             "::test_the_next_transaction_first_completes_an_abort_that_is_not_confirmed",
         ),
     ),
-    Mutant(
-        "producer: group_transaction commits no offsets with the results",
-        "pyklient/group_transactions.py",
-        "                if found.offsets:\n",
-        "                if False:\n",
-        (
-            "tests/faults/test_transactions.py"
-            "::test_each_message_passes_a_chain_once_through_faults_of_the_reference_broker",
-        ),
-    ),
 )
