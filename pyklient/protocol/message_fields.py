@@ -1,9 +1,10 @@
 """The fields of messages: their types, the versions that carry them, and their defaults."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
-__all__ = ["Field", "Struct", "WireType"]
+__all__ = ["DeclaredFields", "Field", "Struct", "WireType", "initialize"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,8 @@ class Struct:
     __slots__ = ()
 
     declared: ClassVar[tuple["Field", ...]] = ()
+    _made: ClassVar[int] = 0
+    """The number of objects of a class, until its ``__init__`` is generated."""
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -86,3 +89,62 @@ class Field:
         if self.makes_defaults:
             return [] if self.is_array or not isinstance(self.kind, type) else self.kind()
         return self.default
+
+
+class DeclaredFields:
+    """The attribute ``declared`` of a structure until it is first read: then *make* returns the fields, which
+    replace this object."""
+
+    def __init__(self, make: Callable[[], tuple[Field, ...]]) -> None:
+        self._make = make
+
+    def __get__(self, instance: Struct | None, owner: type[Struct]) -> tuple[Field, ...]:
+        owner.declared = fields = self._make()
+        return fields
+
+
+_DEFAULT: Final = object()
+"""The value of an argument that is not given, if every structure needs its own copy of the default."""
+
+_FEW: Final = 20
+"""The number of objects of a class that are made without a generated ``__init__``. A client makes most
+requests once or twice, and generating an ``__init__`` takes as long as fifty calls without it."""
+
+
+def initialize(value: Struct, /, **arguments: Any) -> None:
+    """Initialize *value*: the ``__init__`` of a structure until there are many objects of its class.
+
+    The arguments are the values of fields. Fields without an argument get their defaults.
+    """
+    cls = type(value)
+    cls._made += 1
+    if cls._made > _FEW:
+        init = _generated_init(cls)
+        type.__setattr__(cls, "__init__", init)
+        init(value, **arguments)
+        return
+    for field in cls.declared:
+        name = field.name
+        setattr(value, name, arguments.pop(name) if name in arguments else field.make_default())
+    for name in arguments:
+        raise TypeError(f"{cls.__qualname__}.__init__() got an unexpected keyword argument {name!r}")
+
+
+def _generated_init(cls: type[Struct]) -> Callable[..., None]:
+    names: dict[str, Any] = {"_default": _DEFAULT}
+    parameters, lines = [], []
+    for number, field in enumerate(cls.declared):
+        name = field.name
+        if field.makes_defaults:
+            names[f"_new_{number}"] = list if field.is_array else field.kind
+            parameters.append(f"{name}=_default")
+            lines.append(f" _value.{name} = _new_{number}() if {name} is _default else {name}")
+        else:
+            names[f"_default_{number}"] = field.default
+            parameters.append(f"{name}=_default_{number}")
+            lines.append(f" _value.{name} = {name}")
+    head = f"def __init__({', '.join(['_value', '*', *parameters] if parameters else ['_value'])}):"
+    exec("\n".join([head, *lines, " pass"]), names)
+    init: Callable[..., None] = names["__init__"]
+    init.__qualname__ = f"{cls.__qualname__}.__init__"
+    return init

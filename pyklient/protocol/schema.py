@@ -1,7 +1,6 @@
 """Declares each message of the protocol as one class for all its versions.
 
-A message is a dataclass. The annotation of a field is its type in the protocol; the default tells which
-versions have the field::
+The annotation of a field is its type in the protocol; the default tells which versions have the field::
 
     @message(key=12, versions=(0, 4), flexible=4)
     class HeartbeatRequest(ApiMessage):
@@ -18,16 +17,25 @@ other default is given. So a message is made with keyword arguments for only the
 import struct as binary
 from collections.abc import Callable
 from dataclasses import dataclass
-from dataclasses import field as dataclass_field
-from inspect import get_annotations
 from types import NoneType
-from typing import Annotated, Any, ClassVar, Final, Self, TypeVar, dataclass_transform, get_args, get_origin
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Final,
+    Self,
+    TypeVar,
+    cast,
+    dataclass_transform,
+    get_args,
+    get_origin,
+)
 
 from pyklient.errors import ProtocolError, UnsupportedVersionError
 from pyklient.protocol.decoder_generation import Decode, decoder
 from pyklient.protocol.encoder_generation import Encode, encoder
 from pyklient.protocol.encoding_errors import ENCODING_ERRORS, find_unencodable
-from pyklient.protocol.message_fields import Field, Struct, WireType
+from pyklient.protocol.message_fields import DeclaredFields, Field, Struct, WireType, initialize
 from pyklient.protocol.primitives import ZERO_UUID, Buffer, Reader, Writer
 
 __all__ = [
@@ -271,16 +279,22 @@ _M = TypeVar("_M", bound=ApiMessage)
 @dataclass_transform(kw_only_default=True)
 def struct(cls: type[_S]) -> type[_S]:
     """Declare *cls* as a structure inside a message."""
-    declared = tuple(_declared(cls, name, hint) for name, hint in get_annotations(cls).items())
-    for field in declared:
-        setattr(cls, field.name, _dataclass_default(field))
-    if not cls.__doc__:
-        # The dataclass would make one, which takes longer than everything else.
-        cls.__doc__ = cls.__name__
-    # Struct has __repr__ and __eq__ for all: making them for each class would double the time of the import.
-    made: type[_S] = dataclass(kw_only=True, slots=True, repr=False, eq=False)(cls)
-    made.declared = declared
-    return made
+    # This makes no dataclass, because that takes ten times as long. The modules of a client declare a hundred
+    # structures, and a program uses a few. What a class needs besides its slots is made on its first use.
+    hints = cls.__annotations__
+    body = dict(vars(cls))
+    spans = {name: body.pop(name) for name in hints}
+    for name in ("__dict__", "__weakref__"):
+        body.pop(name, None)
+    body |= {
+        "__slots__": tuple(hints),
+        "__qualname__": cls.__qualname__,
+        "__init__": initialize,
+        "declared": DeclaredFields(
+            lambda: tuple(_declared(spans[name], name, hint) for name, hint in hints.items())
+        ),
+    }
+    return cast(type[_S], type(cls.__name__, cls.__bases__, body))
 
 
 @dataclass_transform(kw_only_default=True)
@@ -300,9 +314,8 @@ def message(
     return declare
 
 
-def _declared(cls: type[Struct], name: str, hint: Any) -> Field:
-    """Return the Field for the attribute *name* of *cls*, from its annotation *hint* and its default."""
-    span = cls.__dict__[name]
+def _declared(span: Any, name: str, hint: Any) -> Field:
+    """Return the Field for the attribute *name*, from its annotation *hint* and its default *span*."""
     if not isinstance(span, _Span):
         span = _Span(default=span)
     options = get_args(hint)
@@ -330,13 +343,3 @@ def _declared(cls: type[Struct], name: str, hint: Any) -> Field:
         secret=span.secret,
         null_is_empty=span.null_is_empty,
     )
-
-
-def _dataclass_default(field: Field) -> Any:
-    if field.makes_defaults:
-        # The class itself: a message is made for each request, and a method would cost two calls more.
-        kind = field.kind
-        if field.is_array or not isinstance(kind, type):
-            return dataclass_field(default_factory=list)
-        return dataclass_field(default_factory=kind)
-    return field.default
