@@ -24,7 +24,7 @@ KERNEL := kernel_build.py $(wildcard pyklient/kernel/*.p?[di] pyklient/kernel/co
 MODULES = git ls-files '*.py' '*.pyx' '*.pxd' '*.pxi'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark generated fetch test test-fast test-long test-brokers test-python-kernel test-containers fuzz faults faults-zookeeper chaos-groups chaos-handlers chaos-mirror chaos-stores chaos-transactions bench-mirror bench-handlers chaos-spark chaos-load memory-spark model mutants prose lint bench bench-spark clean
+.PHONY: help demo demo-spark generated fetch test test-fast test-long test-brokers test-python-kernel test-containers fuzz faults faults-zookeeper chaos-groups chaos-handlers chaos-mirror chaos-stores chaos-transactions bench-mirror bench-handlers chaos-spark chaos-load memory-spark model mutants prose lint bench bench-spark bench-start clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 22
@@ -141,6 +141,9 @@ bench-spark: $(VENV)/.dev ## pyklient, the connector of Spark and confluent-kafk
 
 bench: $(VENV)/.dev ## pyklient and its peers side by side on one real broker; BENCH="--rounds 1 --only consume"
 	$(BIN)/python -m tools.benchmarks $(BENCH)
+
+bench-start: $(VENV)/.dev fetch ## CPU time of imports, of the first acknowledgement and message, and of clients that wait; BENCH="--rounds 3"
+	$(BIN)/python -m tools.benchmarks.start_up $(BENCH)
 
 clean: ## remove the virtual environment and build products
 	rm -rf $(VENV) build dist *.egg-info pyklient/kernel/compiled/_kernel.c pyklient/kernel/_kernel.*.so
