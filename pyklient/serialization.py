@@ -5,7 +5,6 @@ A Decoder is a function ``(bytes | None) -> value``, or an object with such a me
 has encoders and decoders for text and JSON.
 """
 
-import json
 from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -94,9 +93,13 @@ def decode_text(data: bytes | None) -> str | None:
 
 def encode_json(value: Any) -> bytes:
     """Return *value* as compact JSON in UTF-8. None becomes ``null``, which is not a tombstone."""
+    import json  # Most clients do not need it, and its import takes time.
+
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def decode_json(data: bytes | None) -> Any:
     """Return the value that the JSON text in *data* describes. None, the value of a tombstone, stays None."""
+    import json
+
     return None if data is None else json.loads(data)

@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 from uuid import UUID
 
 from pyklient.net.metadata import Node
-from pyklient.registry.consumer_nodes import STATIC
+from pyklient.registry.subscription_patterns import STATIC
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 __all__ = [

@@ -25,9 +25,10 @@ from pyklient.net.lookups.find_coordinator import OFFSETS_TOPIC
 from pyklient.net.lookups.list_offsets import EARLIEST, LATEST, list_offsets
 from pyklient.net.metadata import Metadata
 from pyklient.registry import paths
-from pyklient.registry.consumer_nodes import STATIC, parse_consumer, parse_offset, parse_owner
+from pyklient.registry.consumer_nodes import parse_consumer, parse_offset, parse_owner
 from pyklient.registry.node_content import garbled
 from pyklient.registry.requests import Children, Delete, Read, RegistryDialogue, all_answers
+from pyklient.registry.subscription_patterns import STATIC
 from pyklient.registry.topic_nodes import parse_topic, partition_numbers
 from pyklient.topic_partition import TopicPartition
 

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 from pyklient.admin import GroupDescription, PartitionLag, ZooKeeperGroupDescription
 from pyklient.cli.tables import print_table
 from pyklient.counted import counted
-from pyklient.registry.consumer_nodes import STATIC
+from pyklient.registry.subscription_patterns import STATIC
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["Facts", "group_facts", "print_group", "print_zookeeper_group", "zookeeper_group_facts"]

@@ -3,15 +3,17 @@
 ``python -m tools.docs.option_types`` generates this file from ``pyklient/config/option_declarations/``.
 """
 
-import ssl
 from collections.abc import Callable, Sequence
-from typing import Literal, TypedDict
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 from pyklient.assignors.assignor import Assignor
 from pyklient.config.option_declarations.producer_options import HasPartition
 from pyklient.corrupt_records import CorruptRecords
 from pyklient.offset_stores.offset_store import OffsetStore
 from pyklient.serialization import Encoder
+
+if TYPE_CHECKING:
+    import ssl
 
 __all__ = ["AdminOptions", "ClientOptions", "ConsumerOptions", "ProducerOptions", "ReadOptions"]
 
@@ -115,7 +117,7 @@ class ClientOptions(TypedDict, total=False):
     """With https, the client checks that ZooKeeper's certificate is for ZooKeeper's host name. With an empty
     text, it does not check this."""
 
-    ssl_context: ssl.SSLContext | None
+    ssl_context: "ssl.SSLContext | None"
     """A complete TLS context, which replaces the other ssl_ options. (Only in pyklient.)"""
 
     ssl_truststore_location: str | None

@@ -1,6 +1,5 @@
 """The function with which the configs declare their options, and the checks of the values of options."""
 
-import ssl
 from collections.abc import Callable
 from dataclasses import Field, field
 from typing import Any, Final
@@ -94,7 +93,9 @@ def _check_type(item: "Field[Any]", value: Any) -> None:
         wanted, words = str, "text"
     elif item.type in (bool, bool | None):
         wanted, words = bool, "True or False"
-    elif item.type == ssl.SSLContext | None:
+    elif item.name == "ssl_context":
+        import ssl  # which takes time to load
+
         wanted, words = ssl.SSLContext, "an ssl.SSLContext"
     else:
         return

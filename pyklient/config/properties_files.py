@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TypeAlias
 
 from pyklient import argument_checks
@@ -18,11 +17,11 @@ def properties_or_file(given: Properties) -> Mapping[str, object]:
     """Return *given* if it is a mapping, and the properties of the file if it is a path. Raises TypeError if
     it is neither."""
     if isinstance(given, str | os.PathLike):
-        return read_properties(Path(given))
+        return read_properties(given)
     return argument_checks.mapping(given, "properties", "{'group.id': 'billing'}, or the path of a file")
 
 
-def read_properties(path: Path) -> dict[str, str]:
+def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
     """Return the properties in the file at *path*.
 
     Empty lines, and lines that begin with ``#`` or ``!``, are left out. Unlike in Java, a backslash has no
@@ -30,13 +29,14 @@ def read_properties(path: Path) -> dict[str, str]:
     """
     try:
         # Some editors begin a file with a byte order mark.
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        with open(path, encoding="utf-8-sig") as file:
+            lines = file.read().splitlines()
     except UnicodeDecodeError:
-        raise ConfigurationError(f"the file {path} is not UTF-8") from None
+        raise ConfigurationError(f"the file {os.fspath(path)} is not UTF-8") from None
     except OSError as error:
-        raise ConfigurationError(f"the file {path} cannot be read: {error.strerror}") from error
+        raise ConfigurationError(f"the file {os.fspath(path)} cannot be read: {error.strerror}") from error
     stripped = (line.strip() for line in lines)
-    return dict(name_and_value(line, str(path)) for line in stripped if line and line[0] not in "#!")
+    return dict(name_and_value(line, os.fspath(path)) for line in stripped if line and line[0] not in "#!")
 
 
 def name_and_value(text: str, where: str) -> tuple[str, str]:

@@ -38,12 +38,12 @@ from pyklient.consumer.stream_creation import StreamCreation
 from pyklient.consumer.topic_filters.topic_filter import TopicFilter
 from pyklient.errors import ConfigurationError, MessageStreamsExistError, PartitionNotAssignedError
 from pyklient.group_metadata import GroupMetadata
-from pyklient.metrics.snapshots import ConsumerMetrics
 from pyklient.net.network_client import NetworkClient
 from pyklient.serialization import Decoder
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 if TYPE_CHECKING:
+    from pyklient.metrics import ConsumerMetrics
     from pyklient.properties.profile import ProfileName
 
 __all__ = ["ConsumerConnector"]
@@ -313,7 +313,7 @@ class ConsumerConnector:
         self._control.check_commits(at_close=True)
         return member_metadata(self._config, self._membership, self._ownership)
 
-    def metrics(self) -> ConsumerMetrics:
+    def metrics(self) -> "ConsumerMetrics":
         """Return what this connector has done so far: records, bytes, rates, lag, rebalances, commits, and
         the requests to each broker.
 

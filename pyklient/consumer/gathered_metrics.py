@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 
+from pyklient import metrics
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.commit.offset_committer import OffsetCommitter
 from pyklient.consumer.consumed_positions import Position
@@ -11,7 +12,6 @@ from pyklient.consumer.fetch.fetcher_manager import FetcherManager
 from pyklient.consumer.owned_partitions import Ownership
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.metrics.consumer_counts import PartitionCounts
-from pyklient.metrics.snapshots import ConsumedPartition, ConsumerMetrics
 from pyklient.metrics.traffic import by_broker
 from pyklient.net.network_client import NetworkClient
 from pyklient.topic_partition import TopicPartition
@@ -26,7 +26,7 @@ def consumer_metrics(
     streams: Sequence[StreamCore],
     ownership: Ownership,
     commits: OffsetCommitter,
-) -> ConsumerMetrics:
+) -> "metrics.ConsumerMetrics":
     """Return the metrics of a connector, gathered from its parts."""
     positions: dict[TopicPartition, Position] = {}
     for stream in list(streams):
@@ -40,7 +40,7 @@ def consumer_metrics(
     cursors = {cursor.partition: cursor for cursor in fetchers.cursors}
     consumed, fetched, errors = fetchers.counts.total(now)
     corrupt = fetchers.counts.corrupt()
-    return ConsumerMetrics(
+    return metrics.ConsumerMetrics(
         client_id=config.client_id,
         group_id=config.group_id,
         time=time.time(),
@@ -62,13 +62,13 @@ def consumer_metrics(
 
 def _partition(
     counts: PartitionCounts, cursor: Cursor | None, reached: Position | None, now: float
-) -> ConsumedPartition:
+) -> "metrics.ConsumedPartition":
     """Return the metrics of one partition. *cursor* is None if the partition is not assigned to this client
     now."""
     position = None
     if cursor is not None:
         position = cursor.owned.start if reached is None else reached.offset
-    return ConsumedPartition(
+    return metrics.ConsumedPartition(
         assigned=cursor is not None,
         consumed=counts.consumed.snapshot(now),
         fetched=counts.fetched.snapshot(now),

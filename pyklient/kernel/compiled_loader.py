@@ -6,10 +6,10 @@ pyklient is loaded if it was built from the same sources.
 """
 
 import importlib.util
+import os
 import sys
 from collections.abc import Iterator
 from importlib.machinery import EXTENSION_SUFFIXES
-from pathlib import Path
 from types import ModuleType
 from typing import Final
 
@@ -19,7 +19,7 @@ from pyklient.version import VERSION
 __all__ = ["find_compiled"]
 
 _NAME: Final = "pyklient.kernel._kernel"
-_HERE: Final = Path(__file__).parent
+_HERE: Final = os.path.dirname(os.path.abspath(__file__))
 
 
 def find_compiled() -> ModuleType | str:
@@ -55,11 +55,10 @@ def _files() -> Iterator[str]:
     if not has_sources(_HERE):
         return
     for entry in sys.path:
-        folder = Path(entry or ".", *_NAME.split(".")[:-1]).absolute()
+        folder = os.path.abspath(os.path.join(entry, *_NAME.split(".")[:-1]))
         if folder != _HERE:
-            yield from (
-                str(file) for suffix in EXTENSION_SUFFIXES if (file := folder / f"_kernel{suffix}").is_file()
-            )
+            files = (os.path.join(folder, f"_kernel{suffix}") for suffix in EXTENSION_SUFFIXES)
+            yield from filter(os.path.isfile, files)
 
 
 def _belongs(found: str, wanted: str) -> bool:

@@ -2,13 +2,12 @@
 
 A kernel that was built from other sources than those in the clone may not fit the Python modules around it.
 Therefore its mark is compared before any of its code runs. The build runs this file by itself, so the file
-imports nothing of the package.
+imports nothing of the package. It does without ``pathlib``, whose import takes time whenever a client starts.
 """
 
-import hashlib
 import mmap
+import os
 import re
-from pathlib import Path
 from typing import Final
 
 __all__ = ["has_sources", "mark", "mark_in"]
@@ -16,19 +15,16 @@ __all__ = ["has_sources", "mark", "mark_in"]
 _MARK: Final = re.compile(rb"pyklient-kernel;[\w.+-]+;[0-9a-f]*;")
 
 
-def mark(version: str, folder: str | Path) -> str:
+def mark(version: str, folder: str) -> str:
     """Return the mark that a kernel of pyklient *version* has if it was built from the sources in *folder*.
 
     If there are no sources, as in an installed package, the mark has no digest.
     """
-    digest = hashlib.blake2b(digest_size=16)
-    sources = _sources(Path(folder))
-    for source in sources:
-        digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
-    return f"pyklient-kernel;{version};{digest.hexdigest() if sources else ''};"
+    sources = _sources(folder)
+    return f"pyklient-kernel;{version};{_digest(sources) if sources else ''};"
 
 
-def has_sources(folder: Path) -> bool:
+def has_sources(folder: str) -> bool:
     """Return True if *folder* has the sources of the kernel."""
     return bool(_sources(folder))
 
@@ -46,5 +42,21 @@ def mark_in(file: str) -> str:
             return "" if found is None else found[0].decode()
 
 
-def _sources(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if path.suffix in (".pyx", ".pxd", ".pxi"))
+def _digest(sources: list[str]) -> str:
+    from hashlib import blake2b  # which an installed package does not need
+
+    digest = blake2b(digest_size=16)
+    for source in sources:
+        with open(source, "rb") as opened:
+            digest.update(os.path.basename(source).encode() + b"\0" + opened.read() + b"\0")
+    return digest.hexdigest()
+
+
+def _sources(folder: str) -> list[str]:
+    found = [
+        os.path.join(parent, name)
+        for parent, _, names in os.walk(folder)
+        for name in names
+        if name.endswith((".pyx", ".pxd", ".pxi"))
+    ]
+    return sorted(found, key=lambda path: path.split(os.sep))

@@ -4,18 +4,23 @@
 package.
 """
 
-from pyklient.metrics.snapshots import (
-    BrokerMetrics,
-    CommitMetrics,
-    ConsumedPartition,
-    ConsumerMetrics,
-    Durations,
-    ProducedPartition,
-    ProducerMetrics,
-    RebalanceMetrics,
-    RequestMetrics,
-    Throughput,
-)
+from typing import TYPE_CHECKING
+
+from pyklient.lazy_imports import on_first_use
+
+if TYPE_CHECKING:
+    from pyklient.metrics.snapshots import (
+        BrokerMetrics,
+        CommitMetrics,
+        ConsumedPartition,
+        ConsumerMetrics,
+        Durations,
+        ProducedPartition,
+        ProducerMetrics,
+        RebalanceMetrics,
+        RequestMetrics,
+        Throughput,
+    )
 
 __all__ = [
     "BrokerMetrics",
@@ -29,3 +34,6 @@ __all__ = [
     "RequestMetrics",
     "Throughput",
 ]
+
+if not TYPE_CHECKING:  # Clients count from the beginning, but few programs ask for a snapshot.
+    __getattr__ = on_first_use(globals(), dict.fromkeys(__all__, "pyklient.metrics.snapshots"))

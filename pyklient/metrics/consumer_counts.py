@@ -8,8 +8,8 @@ from collections.abc import Collection
 from operator import itemgetter
 from typing import NamedTuple
 
+from pyklient import metrics
 from pyklient.metrics.counters import DurationHistogram, Meter, add_errors, count_error
-from pyklient.metrics.snapshots import CommitMetrics, RebalanceMetrics, Throughput
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["CommitCounts", "ConsumerCounts", "CorruptCounts", "PartitionCounts", "RebalanceCounts"]
@@ -96,13 +96,13 @@ class ConsumerCounts:
             found = found.plus(each.corrupt)
         return found
 
-    def total(self, now: float) -> tuple[Throughput, Throughput, dict[str, int]]:
+    def total(self, now: float) -> "tuple[metrics.Throughput, metrics.Throughput, dict[str, int]]":
         """Return the counts of all partitions together at the time *now*: consumed records, fetched batches,
         and the number of errors by name."""
         every = [*self._partitions.values(), self._gone]
         return (
-            Throughput.sum(each.consumed.snapshot(now) for each in every),
-            Throughput.sum(each.fetched.snapshot(now) for each in every),
+            metrics.Throughput.sum(each.consumed.snapshot(now) for each in every),
+            metrics.Throughput.sum(each.fetched.snapshot(now) for each in every),
             add_errors(each.errors for each in every),
         )
 
@@ -131,9 +131,9 @@ class RebalanceCounts:
             self.durations.add(now - self._since, now)
             self._since = None
 
-    def snapshot(self, now: float) -> RebalanceMetrics:
+    def snapshot(self, now: float) -> "metrics.RebalanceMetrics":
         """Return the counts at the time *now*."""
-        return RebalanceMetrics(
+        return metrics.RebalanceMetrics(
             assignments=self.assignments,
             revoked_partitions=self.revoked,
             lost_partitions=self.lost,
@@ -156,9 +156,9 @@ class CommitCounts:
         self.offsets += stored
         self.failed += failed
 
-    def plus(self, other: "CommitCounts") -> CommitMetrics:
+    def plus(self, other: "CommitCounts") -> "metrics.CommitMetrics":
         """Return the sum of these counts and the counts in *other*, as metrics."""
-        return CommitMetrics(
+        return metrics.CommitMetrics(
             commits=self.commits + other.commits,
             offsets=self.offsets + other.offsets,
             failed=self.failed + other.failed,

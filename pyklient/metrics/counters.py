@@ -10,8 +10,8 @@ from itertools import accumulate, pairwise
 from math import frexp
 from typing import Final, NamedTuple
 
+from pyklient import metrics
 from pyklient.error_codes import error_facts
-from pyklient.metrics.snapshots import Durations, Throughput
 
 __all__ = ["DurationHistogram", "Meter", "add_errors", "count_error"]
 
@@ -85,13 +85,13 @@ class Meter:
         self.records += other.records
         self.bytes += other.bytes
 
-    def snapshot(self, now: float) -> Throughput:
+    def snapshot(self, now: float) -> "metrics.Throughput":
         """Return the totals and rates at the time *now*."""
         marks = self._marks  # before the totals: a total that grows meanwhile never makes a rate negative
         total = _Mark(now, self.batches, self.records, self.bytes)
         start = _start_of_window(marks, self._began, total)
         seconds = max(now - start.time, _SHORTEST)
-        return Throughput(
+        return metrics.Throughput(
             batches=total.batches,
             records=total.records,
             bytes=total.bytes,
@@ -176,7 +176,7 @@ class DurationHistogram:
         return ([self._buckets], self._max) if now < self._ends + _WINDOW else ([], 0.0)
 
     @staticmethod
-    def snapshot(histograms: "Iterable[DurationHistogram]", now: float) -> Durations:
+    def snapshot(histograms: "Iterable[DurationHistogram]", now: float) -> "metrics.Durations":
         """Return the durations of all *histograms* together at the time *now*."""
         count, total, longest = 0, 0.0, 0.0
         sets: list[list[int]] = []
@@ -189,8 +189,8 @@ class DurationHistogram:
         summed = [sum(counts) for counts in zip(*sets, strict=True)]
         values = sum(summed)
         if not values:
-            return Durations(count=count, total=total)
-        return Durations(
+            return metrics.Durations(count=count, total=total)
+        return metrics.Durations(
             count=count,
             total=total,
             p50=min(_quantile(summed, values, 0.5), longest),

@@ -3,8 +3,8 @@ counts."""
 
 from typing import Final
 
+from pyklient import metrics
 from pyklient.metrics.counters import DurationHistogram, Meter, add_errors, count_error
-from pyklient.metrics.snapshots import ProducedPartition, Throughput
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["ProducerCounts"]
@@ -26,9 +26,9 @@ class _Partition:
         self.retried_batches = 0
         self.errors: dict[str, int] = {}
 
-    def snapshot(self, now: float) -> ProducedPartition:
+    def snapshot(self, now: float) -> "metrics.ProducedPartition":
         """Return the counts at the time *now*."""
-        return ProducedPartition(
+        return metrics.ProducedPartition(
             delivered=self.delivered.snapshot(now),
             failed_records=self.failed_records,
             retried_batches=self.retried_batches,
@@ -51,15 +51,15 @@ class ProducerCounts:
         self._gone = _Partition(began)
         """The sum of the counts of partitions whose own counts were dropped."""
 
-    def partitions(self, now: float) -> dict[TopicPartition, ProducedPartition]:
+    def partitions(self, now: float) -> "dict[TopicPartition, metrics.ProducedPartition]":
         """Return the counts of each partition at the time *now*."""
         return {at: each.snapshot(now) for at, each in list(self._partitions.items())}
 
-    def total(self, now: float) -> ProducedPartition:
+    def total(self, now: float) -> "metrics.ProducedPartition":
         """Return the counts of all partitions together at the time *now*."""
         every = [each.snapshot(now) for each in (*self._partitions.values(), self._gone)]
-        return ProducedPartition(
-            delivered=Throughput.sum(each.delivered for each in every),
+        return metrics.ProducedPartition(
+            delivered=metrics.Throughput.sum(each.delivered for each in every),
             failed_records=sum(each.failed_records for each in every),
             retried_batches=sum(each.retried_batches for each in every),
             errors=add_errors(each.errors for each in every),

@@ -7,8 +7,8 @@ broker has at most one connection for each purpose. A Traffic outlives connectio
 from collections.abc import Iterable
 from typing import Any
 
+from pyklient import metrics
 from pyklient.metrics.counters import DurationHistogram, add_errors, count_error
-from pyklient.metrics.snapshots import BrokerMetrics, RequestMetrics
 
 __all__ = ["Traffic", "by_broker"]
 
@@ -68,7 +68,7 @@ class Traffic:
         self.requests[request_class].failed += 1
 
 
-def by_broker(traffic: Iterable[Traffic], now: float) -> dict[int, BrokerMetrics]:
+def by_broker(traffic: Iterable[Traffic], now: float) -> "dict[int, metrics.BrokerMetrics]":
     """Return the metrics of each broker, which may have several connections in *traffic*."""
     nodes: dict[int, list[Traffic]] = {}
     for each in traffic:
@@ -76,12 +76,12 @@ def by_broker(traffic: Iterable[Traffic], now: float) -> dict[int, BrokerMetrics
     return {node_id: _broker(parts, now) for node_id, parts in sorted(nodes.items())}
 
 
-def _broker(parts: list[Traffic], now: float) -> BrokerMetrics:
+def _broker(parts: list[Traffic], now: float) -> "metrics.BrokerMetrics":
     kinds: dict[str, list[_Requests]] = {}
     for part in parts:
         for requests in list(part.requests.values()):
             kinds.setdefault(requests.name, []).append(requests)
-    return BrokerMetrics(
+    return metrics.BrokerMetrics(
         address=parts[-1].address,
         connections=sum(part.connections for part in parts),
         failed_connections=sum(part.failed_connections for part in parts),
@@ -91,8 +91,8 @@ def _broker(parts: list[Traffic], now: float) -> BrokerMetrics:
     )
 
 
-def _requests(kind: list[_Requests], now: float) -> RequestMetrics:
-    return RequestMetrics(
+def _requests(kind: list[_Requests], now: float) -> "metrics.RequestMetrics":
+    return metrics.RequestMetrics(
         sent=sum(each.sent for each in kind),
         answered=sum(each.answered for each in kind),
         failed=sum(each.failed for each in kind),

@@ -9,7 +9,6 @@ from pyklient.config import ClientConfig
 from pyklient.errors import BrokerConnectionError, KafkaError, RegistryConnectionError, UnreachableError
 from pyklient.net.connection.transport import Endpoint
 from pyklient.protocol.messages import MetadataResponse
-from pyklient.registry.settings import ZooKeeperSettings
 
 if TYPE_CHECKING:
     from pyklient.net.zookeeper_discovery import ZooKeeperDiscovery
@@ -135,9 +134,9 @@ class Bootstrap:
 
 
 def _discovery(config: ClientConfig, *, required: bool) -> "ZooKeeperDiscovery | None":
-    settings = ZooKeeperSettings.of(config)
-    if settings is None:
+    if config.zookeeper is None:
         return None
     from pyklient.net.zookeeper_discovery import ZooKeeperDiscovery  # and kazoo, which few programs need
+    from pyklient.registry.settings import ZooKeeperSettings
 
-    return ZooKeeperDiscovery(settings, config.security_protocol, required=required)
+    return ZooKeeperDiscovery(ZooKeeperSettings.of(config), config.security_protocol, required=required)

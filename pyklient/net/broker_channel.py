@@ -16,10 +16,8 @@ from pyklient.config import ClientConfig
 from pyklient.errors import BrokerConnectionError, KafkaError, KafkaTimeoutError
 from pyklient.net.backoff import Backoff
 from pyklient.net.connection.connection import Connection
-from pyklient.net.connection.connection_setup import open_connection
+from pyklient.net.connection.connection_setup import connection_opener
 from pyklient.net.connection.locks import new_call_lock
-from pyklient.net.connection.old_brokers import OldBrokers
-from pyklient.net.connection.tls import tls_context
 from pyklient.net.connection.transport import UNKNOWN_NODE, Endpoint
 from pyklient.net.connection_pool import Pool, Purpose
 from pyklient.net.dialogue import Ask, Dialogue, Pause, Refresh
@@ -45,7 +43,7 @@ class BrokerChannel:
         self._config = config
         self._request_timeout = config.request_timeout_ms / 1000
         self._pool = Pool(
-            partial(open_connection, config, tls_context(config), OldBrokers()),
+            connection_opener(config),
             Backoff(config.reconnect_backoff_ms / 1000, config.reconnect_backoff_max_ms / 1000),
             config.socket_connection_setup_timeout_ms / 1000,
         )

@@ -9,7 +9,6 @@ import logging
 import random
 import time
 from collections.abc import Callable, Collection
-from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from pyklient import kernel
@@ -29,9 +28,7 @@ from pyklient.metrics.traffic import Traffic
 from pyklient.net.backoff import Backoff
 from pyklient.net.bootstrap import Bootstrap, NobodyThereError
 from pyklient.net.connection.connection import Connection
-from pyklient.net.connection.connection_setup import open_connection
-from pyklient.net.connection.old_brokers import OldBrokers
-from pyklient.net.connection.tls import tls_context
+from pyklient.net.connection.connection_setup import connection_opener
 from pyklient.net.connection.transport import Endpoint
 from pyklient.net.connection_pool import Pool, Purpose
 from pyklient.net.dialogue import ANY, CONTROLLER, Ask, Dialogue, Pause, Refresh
@@ -67,7 +64,7 @@ class NetworkClient:
         self._bootstrap = Bootstrap(config)
         self._retry = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
         self._pool = Pool(
-            partial(open_connection, config, tls_context(config), OldBrokers()),
+            connection_opener(config),
             Backoff(config.reconnect_backoff_ms / 1000, config.reconnect_backoff_max_ms / 1000),
             config.socket_connection_setup_timeout_ms / 1000,
         )

@@ -3,6 +3,7 @@
 import random
 import time
 from functools import partial
+from typing import TYPE_CHECKING
 
 from pyklient.config import ProducerConfig
 from pyklient.net.backoff import Backoff
@@ -18,17 +19,19 @@ from pyklient.producer.metadata_refresher import MetadataRefresher
 from pyklient.producer.threads.blocking_worker import BlockingWorker
 from pyklient.producer.threads.sender_thread import SenderThread
 from pyklient.producer.topic_metadata import TopicMetadata
-from pyklient.producer.transaction_manager import TransactionManager
 from pyklient.producer.transactions.transaction import Transaction
 from pyklient.protocol.records import Compression
 from pyklient.serialization import as_encoder
+
+if TYPE_CHECKING:  # imported when it is used: most programs have no transactions
+    from pyklient.producer.transaction_manager import TransactionManager
 
 __all__ = ["assemble"]
 
 
 def assemble(
     config: ProducerConfig, client: NetworkClient, thread: SenderThread
-) -> tuple[RecordAccumulator, Sender, TransactionManager | None]:
+) -> "tuple[RecordAccumulator, Sender, TransactionManager | None]":
     """Make the parts of a producer, and return its accumulator, its sender and its transactions.
 
     No part refers to the Producer, so that the Producer can be garbage-collected when the program no longer
@@ -77,6 +80,8 @@ def assemble(
     sender = Sender(accumulator, client, config, thread, worker, metadata, identity, transaction)
     if transaction is None or sender.transactions is None:
         return accumulator, sender, None
+    from pyklient.producer.transaction_manager import TransactionManager
+
     manager = TransactionManager(
         config, client, accumulator, transaction, identity, sender, sender.transactions, thread
     )

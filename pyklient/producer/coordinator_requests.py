@@ -14,11 +14,11 @@ from pyklient.net.network_client import NetworkClient
 from pyklient.producer.deliver.producer_identity import ProducerIdentity
 from pyklient.producer.transactions.coordinator_dialogues import (
     Coordinator,
-    Identity,
     end,
     epoch_of_time_out,
     initialize,
 )
+from pyklient.producer.transactions.identity import Identity
 from pyklient.producer.transactions.transaction import Transaction
 from pyklient.producer.transactions.transaction_offsets import TransactionOffsets
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition

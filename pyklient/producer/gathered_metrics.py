@@ -2,8 +2,8 @@
 
 import time
 
+from pyklient import metrics
 from pyklient.config import ProducerConfig
-from pyklient.metrics.snapshots import ProducerMetrics
 from pyklient.metrics.traffic import by_broker
 from pyklient.net.network_client import NetworkClient
 from pyklient.producer.accumulate.accumulator import RecordAccumulator
@@ -13,14 +13,14 @@ __all__ = ["producer_metrics"]
 
 def producer_metrics(
     config: ProducerConfig, client: NetworkClient, accumulator: RecordAccumulator
-) -> ProducerMetrics:
+) -> "metrics.ProducerMetrics":
     """Return the metrics of a producer, gathered from its parts."""
     now, counts = time.monotonic(), accumulator.counts
     waiting = accumulator.unfinished()
     total = counts.total(now)
     sealed, compressed = counts.sealed.snapshot(now), counts.compressed.snapshot(now)
     largest = max(1, min(config.batch_size, config.max_request_size))
-    return ProducerMetrics(
+    return metrics.ProducerMetrics(
         client_id=config.client_id,
         time=time.time(),
         age=now - counts.began,

@@ -19,7 +19,6 @@ from pyklient.config.properties_files import Properties, properties_or_file
 from pyklient.counted import counted
 from pyklient.errors import ClosedError, ConfigurationError, ForkError, KafkaError, KafkaTimeoutError
 from pyklient.kernel import Batch, Delivery
-from pyklient.metrics.snapshots import ProducerMetrics
 from pyklient.net.network_client import NetworkClient
 from pyklient.producer.accumulate.accumulator import RecordAccumulator
 from pyklient.producer.assembly import assemble
@@ -31,10 +30,11 @@ from pyklient.producer.send_many import send_many
 from pyklient.producer.threads.sender_thread import SenderThread
 from pyklient.producer.transactional_producer import UNWIND_TIMEOUT, TransactionalProducer
 
-if TYPE_CHECKING:  # imported when they are used: most programs have no classic producer
+if TYPE_CHECKING:  # imported when they are used, which few programs do
     from pyklient.classic.callback_handler import CallbackHandler
     from pyklient.classic.classic_producer import ClassicProducer
     from pyklient.classic.event_handler import EventHandler
+    from pyklient.metrics import ProducerMetrics
     from pyklient.properties.profile import ProfileName
 
 __all__ = ["Producer"]
@@ -224,7 +224,7 @@ class Producer(TransactionalProducer):
         if error is not None:
             raise error
 
-    def metrics(self) -> ProducerMetrics:
+    def metrics(self) -> "ProducerMetrics":
         """Return what this producer has done so far: records, bytes, rates, queue times, errors, and the
         requests to each broker.
 

@@ -3,13 +3,15 @@
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pyklient import argument_checks
 from pyklient.errors import ConfigurationError
-from pyklient.group_metadata import GroupMetadata
-from pyklient.producer.transaction_manager import TransactionManager
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
+
+if TYPE_CHECKING:  # imported when they are used: most programs have no transactions
+    from pyklient.group_metadata import GroupMetadata
+    from pyklient.producer.transaction_manager import TransactionManager
 
 __all__ = ["UNWIND_TIMEOUT", "TransactionalProducer"]
 
@@ -21,7 +23,7 @@ the program ends: it delivers the remaining records, or aborts the transaction."
 class TransactionalProducer:
     """The methods of Producer for transactions."""
 
-    _transactions: TransactionManager | None
+    _transactions: "TransactionManager | None"
     """The transactions of the producer. None if it has no ``transactional_id``."""
 
     def init_transactions(self, timeout: float | None = None) -> None:
@@ -70,7 +72,7 @@ class TransactionalProducer:
     def send_offsets_to_transaction(
         self,
         offsets: Mapping[TopicPartition, int | OffsetAndMetadata],
-        group_metadata: GroupMetadata,
+        group_metadata: "GroupMetadata",
         timeout: float | None = None,
     ) -> None:
         """Commit *offsets* of a consumer group together with the transaction.
@@ -81,6 +83,8 @@ class TransactionalProducer:
         most *timeout* seconds (None: ``max_block_ms``). Raises AbortableTransactionError if the offsets were
         refused or not confirmed, and the other errors of ``commit_transaction``.
         """
+        from pyklient.group_metadata import GroupMetadata
+
         seconds = argument_checks.seconds_or_none(timeout, "timeout")
         positions = argument_checks.positions(offsets, "offsets")
         if not isinstance(group_metadata, GroupMetadata):
@@ -114,7 +118,7 @@ class TransactionalProducer:
         if self._transactions is not None:
             self._transactions.close(max(deadline - time.monotonic(), 0.0))
 
-    def _manager(self) -> TransactionManager:
+    def _manager(self) -> "TransactionManager":
         if self._transactions is None:
             raise ConfigurationError(
                 "this producer has no transactions: create it with the option transactional_id"

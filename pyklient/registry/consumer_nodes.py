@@ -13,11 +13,9 @@ from typing import Final
 
 from pyklient.registry import paths
 from pyklient.registry.node_content import NodeFields, garbled, text_content, whole_number
+from pyklient.registry.subscription_patterns import BLACK_LIST, STATIC, WHITE_LIST
 
 __all__ = [
-    "BLACK_LIST",
-    "STATIC",
-    "WHITE_LIST",
     "ConsumerNode",
     "consumer_content",
     "offset_content",
@@ -25,10 +23,6 @@ __all__ = [
     "parse_offset",
     "parse_owner",
 ]
-
-STATIC: Final = "static"
-WHITE_LIST: Final = "white_list"
-BLACK_LIST: Final = "black_list"
 
 _MOST_STREAMS: Final = 10_000
 _NOT_IN_NAMES: Final = re.compile("[/\x00-\x1f\x7f-\x9f\ud800-\udfff]")

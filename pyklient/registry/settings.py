@@ -35,11 +35,9 @@ class ZooKeeperSettings:
     check_host_name: bool = True
 
     @classmethod
-    def of(cls, config: ClientConfig) -> "ZooKeeperSettings | None":
-        """Return the ZooKeeper settings in the options of a client. Return None if the option ``zookeeper``
-        is not set."""
-        if config.zookeeper is None:
-            return None
+    def of(cls, config: ClientConfig) -> "ZooKeeperSettings":
+        """Return the ZooKeeper settings in the options of a client, of which ``zookeeper`` is set."""
+        assert config.zookeeper is not None
         return cls(
             address=config.zookeeper,
             session_timeout=config.zookeeper_session_timeout_ms / 1000,

@@ -75,7 +75,6 @@ def test_a_session_gets_its_settings_from_the_options() -> None:
     )
     assert (settings.hosts, settings.chroot) == ("one:2181,two:2182", "/kafka")
     assert "secret" not in repr(config) + repr(settings)
-    assert ZooKeeperSettings.of(ProducerConfig.from_options({})) is None
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,6 @@ from pyklient.registry.cluster_nodes import (
     parse_controller_epoch,
 )
 from pyklient.registry.consumer_nodes import (
-    BLACK_LIST,
-    WHITE_LIST,
     ConsumerNode,
     consumer_content,
     offset_content,
@@ -31,6 +29,7 @@ from pyklient.registry.consumer_nodes import (
     parse_offset,
     parse_owner,
 )
+from pyklient.registry.subscription_patterns import BLACK_LIST, WHITE_LIST
 from pyklient.registry.topic_nodes import (
     PartitionState,
     TopicNode,

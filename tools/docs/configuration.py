@@ -4,7 +4,6 @@
 """
 
 import re
-import ssl
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import Field, fields
@@ -157,7 +156,7 @@ def _takes(item: "Field[Any]") -> str:
         return "`'raise'`, `'skip'`, or a function"
     if item.name == "bootstrap_servers":
         return "text or a list"
-    if "SSLContext" in str(item.type) or item.type is ssl.SSLContext:
+    if "SSLContext" in str(item.type):
         return "`ssl.SSLContext`"
     if item.name == "offset_store":
         return "an object"

@@ -29,15 +29,17 @@ _HEAD = '''\
 ``python -m tools.docs.option_types`` generates this file from ``pyklient/config/option_declarations/``.
 """
 
-import ssl
 from collections.abc import Callable, Sequence
-from typing import Literal, TypedDict
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 from pyklient.assignors.assignor import Assignor
 from pyklient.config.option_declarations.producer_options import HasPartition
 from pyklient.corrupt_records import CorruptRecords
 from pyklient.offset_stores.offset_store import OffsetStore
 from pyklient.serialization import Encoder
+
+if TYPE_CHECKING:
+    import ssl
 
 __all__ = ["AdminOptions", "ClientOptions", "ConsumerOptions", "ProducerOptions", "ReadOptions"]
 '''
@@ -128,7 +130,8 @@ def _annotations(config: type["DataclassInstance"]) -> dict[str, str]:
         assert isinstance(body, ast.ClassDef)
         for node in body.body:
             if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-                found[node.target.id] = ast.unparse(node.annotation)
+                text = ast.unparse(node.annotation)
+                found[node.target.id] = text.replace("'", '"')  # as ruff writes texts
     return found
 
 

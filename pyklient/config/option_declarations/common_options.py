@@ -5,16 +5,17 @@ an option that Kafka does not have ends in "(Only in pyklient.)". ``from_options
 checks names, types and ranges, and then the rules between options.
 """
 
-import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from pyklient.config.bootstrap_servers import DEFAULT_SERVERS, is_default, parse_bootstrap_servers
 from pyklient.config.option_checks import MIB, check_option, option
 from pyklient.config.unknown_options import advice, did_you_mean, nearest
-from pyklient.config.zookeeper_address import parse_zookeeper
 from pyklient.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    import ssl
 
 __all__ = ["AdminConfig", "ClientConfig", "unknown_option"]
 
@@ -31,7 +32,7 @@ _NEEDED: Final = {
 """The options for ZooKeeper that have no effect without another option, each with that other option."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class ClientConfig:
     """Options of every client: brokers, time-outs, security."""
 
@@ -157,7 +158,7 @@ class ClientConfig:
         "empty text, it does not check this.",
         choices=("https", ""),
     )
-    ssl_context: ssl.SSLContext | None = option(
+    ssl_context: "ssl.SSLContext | None" = option(
         None, "A complete TLS context, which replaces the other ssl_ options. (Only in pyklient.)"
     )
     ssl_truststore_location: str | None = option(
@@ -177,6 +178,22 @@ class ClientConfig:
         "With an empty text, it does not check this.",
         choices=("https", ""),
     )
+
+    # These three methods are written once, because making them for each config takes time at each start.
+    def __repr__(self) -> str:
+        shown = (f"{item.name}={getattr(self, item.name)!r}" for item in fields(self) if item.repr)
+        return f"{type(self).__qualname__}({', '.join(shown)})"
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return self._values() == other._values()
+
+    def __hash__(self) -> int:
+        return hash(self._values())
+
+    def _values(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, item.name) for item in fields(self))
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> Self:
@@ -232,6 +249,8 @@ class ClientConfig:
 
     def _validate_zookeeper(self) -> None:
         if self.zookeeper is not None:
+            from pyklient.config.zookeeper_address import parse_zookeeper
+
             parse_zookeeper(self.zookeeper)
         for name, needed in _NEEDED.items():
             if getattr(self, name) and getattr(self, needed) in (None, False):
@@ -240,7 +259,7 @@ class ClientConfig:
                 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class AdminConfig(ClientConfig):
     """Options of Admin and of SimpleConsumer."""
 

@@ -46,7 +46,7 @@ _FOR_GROUPS: Final = ("coordination", "offsets_storage", "dual_commit_enabled")
 _NODE_NAME: Final = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,255}")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class ConsumerConfig(ClientConfig):
     """Options of ConsumerConnector and of read()."""
 

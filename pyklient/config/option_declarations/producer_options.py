@@ -18,7 +18,7 @@ class HasPartition(Protocol):
     def partition(self, topic: str, key: bytes | None, partition_count: int, /) -> int: ...
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class ProducerConfig(ClientConfig):
     """Options of Producer."""
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
+from typing import TYPE_CHECKING
 
 from pyklient.consumer.commit.background_commits import BackgroundCommits, CommitCallback
 from pyklient.consumer.commit.commit_failures import why_not_ours, why_rejected
@@ -20,9 +21,11 @@ from pyklient.counted import counted
 from pyklient.errors import CommitError, KafkaError, KafkaTimeoutError
 from pyklient.log_events import log_fields
 from pyklient.metrics.consumer_counts import CommitCounts
-from pyklient.metrics.snapshots import CommitMetrics
 from pyklient.outage import Outage
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
+
+if TYPE_CHECKING:
+    from pyklient.metrics import CommitMetrics
 
 __all__ = ["OffsetCommitter"]
 
@@ -58,7 +61,7 @@ class OffsetCommitter:
         self.background = BackgroundCommits(self._commit_in_turn, self._counting)
         """The queue of the commits that :meth:`commit_in_background` makes."""
 
-    def metrics(self) -> CommitMetrics:
+    def metrics(self) -> "CommitMetrics":
         """Return how many commits were made so far: automatic ones, and those that the program has asked
         for."""
         return self._by_call.plus(self._automatic)

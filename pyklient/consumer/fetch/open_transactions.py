@@ -8,9 +8,8 @@ producer has begun the transaction, and logs it. The same thread logs the end.
 import logging
 import threading
 import time
-from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.fetch.fetch_position import Cursor
@@ -18,15 +17,11 @@ from pyklient.consumer.locks import new_reporting_lock
 from pyklient.errors import ClosedError, ForkError, KafkaError
 from pyklient.log_events import log_fields
 from pyklient.net.dialogue import Dialogue
-from pyklient.net.lookups.open_transactions import (
-    PartitionProducer,
-    describe_producers,
-    list_transactions,
-)
 from pyklient.net.network_client import NetworkClient
 from pyklient.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
+    from pyklient.net.lookups.open_transactions import PartitionProducer
     from pyklient.protocol.messages import FetchResponse
 
 __all__ = ["OpenTransactions"]
@@ -39,19 +34,20 @@ _WENT_BACK: Final = "is not waited for any more, because reading has gone back"
 _NOT_READ: Final = "is not waited for any more, because the partition is not read any more"
 
 
-@dataclass(slots=True)
 class _Wait:
     """The wait of a fetcher at *offset*, the last stable offset of *partition*. It began at the time
     *since*."""
 
-    partition: TopicPartition
-    offset: int
-    since: float
-    reported: bool = False
+    __slots__ = ("offset", "partition", "reported", "since")
+
+    def __init__(self, partition: TopicPartition, offset: int, since: float) -> None:
+        self.partition = partition
+        self.offset = offset
+        self.since = since
+        self.reported = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Report:
+class _Report(NamedTuple):
     """A log message that is due about *wait*. If *ended* is None, it says that the wait lasts. Otherwise it
     says how the transaction has ended, after a wait of *seconds* seconds."""
 
@@ -177,9 +173,11 @@ class OpenTransactions:
             ),
         )
 
-    def _transactional_id(self, producer: PartitionProducer) -> str | None:
+    def _transactional_id(self, producer: "PartitionProducer") -> str | None:
         """Return the transactional id of *producer*. Return None if the brokers do not tell, for instance
         because they are older than Kafka 3.0."""
+        from pyklient.net.lookups.open_transactions import list_transactions
+
         try:
             listed = self._client.play(list_transactions(producer_ids=[producer.producer_id]), _LOOK_TIMEOUT)
         except (ClosedError, ForkError):
@@ -189,14 +187,16 @@ class OpenTransactions:
         return next((each.transactional_id for each in listed), None)
 
 
-def _producer_of(wait: _Wait) -> Dialogue[PartitionProducer | None]:
+def _producer_of(wait: _Wait) -> "Dialogue[PartitionProducer | None]":
     """Return the producer whose transaction begins at the offset of *wait*. Return None if the leader knows
     none."""
+    from pyklient.net.lookups.open_transactions import describe_producers
+
     producers = yield from describe_producers([wait.partition])
     return next((each for each in producers[wait.partition] if each.transaction_start == wait.offset), None)
 
 
-def _named(producer: PartitionProducer, transactional_id: str | None) -> str:
+def _named(producer: "PartitionProducer", transactional_id: str | None) -> str:
     numbers = f"producer id {producer.producer_id}, epoch {producer.producer_epoch}"
     if transactional_id is None:
         return f"it was begun by the producer with {numbers}"

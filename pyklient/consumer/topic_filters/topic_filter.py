@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 from pyklient import argument_checks
 from pyklient.errors import ConfigurationError
 from pyklient.net.lookups.find_coordinator import OFFSETS_TOPIC
-from pyklient.registry.consumer_nodes import BLACK_LIST, WHITE_LIST
+from pyklient.registry.subscription_patterns import BLACK_LIST, WHITE_LIST
 
 __all__ = ["INTERNAL_TOPICS", "Blacklist", "TopicFilter", "Whitelist"]
 

@@ -5,8 +5,9 @@ Most mistakes in a configuration first show here, so the error of each step says
 
 import logging
 import random
-import ssl
 from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
 
 from pyklient.config import ClientConfig
 from pyklient.error_codes import ErrorCode
@@ -22,8 +23,6 @@ from pyklient.metrics.traffic import Traffic
 from pyklient.net.connection.api_versions import api_versions_request
 from pyklient.net.connection.connection import Connection
 from pyklient.net.connection.old_brokers import OldBrokers, Versions
-from pyklient.net.connection.sasl import authentication, no_sasl
-from pyklient.net.connection.tls import TlsTransport
 from pyklient.net.connection.transport import (
     Deadline,
     Endpoint,
@@ -39,7 +38,10 @@ from pyklient.protocol.messages import (
     SaslHandshakeRequest,
 )
 
-__all__ = ["NoVersionsError", "open_connection"]
+if TYPE_CHECKING:
+    import ssl
+
+__all__ = ["NoVersionsError", "connection_opener", "open_connection"]
 
 log = logging.getLogger("pyklient.net")
 
@@ -69,9 +71,22 @@ class _NoAnswerError(Exception):
     """The broker has not named its versions in time."""
 
 
+def connection_opener(config: ClientConfig) -> Callable[..., Connection]:
+    """Return :func:`open_connection` with its first three arguments, for the connections of one client.
+
+    Raises ConfigurationError if a file of the TLS options is missing or cannot be used.
+    """
+    context = None
+    if config.security_protocol in ("SSL", "SASL_SSL"):
+        from pyklient.net.connection.tls import tls_context  # and OpenSSL, which takes time to load
+
+        context = tls_context(config)
+    return partial(open_connection, config, context, OldBrokers())
+
+
 def open_connection(
     config: ClientConfig,
-    context: ssl.SSLContext | None,
+    context: "ssl.SSLContext | None",
     old_brokers: OldBrokers,
     endpoint: Endpoint,
     timeout: float,
@@ -108,7 +123,7 @@ class _Setup:
     def __init__(
         self,
         config: ClientConfig,
-        context: ssl.SSLContext | None,
+        context: "ssl.SSLContext | None",
         endpoint: Endpoint,
         timeout: float,
         cancelled: Callable[[], KafkaError | None],
@@ -210,6 +225,8 @@ class _Setup:
         tcp = TcpTransport(sock, str(endpoint))
         if self._context is None:
             return tcp
+        from pyklient.net.connection.tls import TlsTransport
+
         try:
             encrypted = TlsTransport(tcp, str(endpoint), self._context, endpoint.host)
             encrypted.handshake(deadline)
@@ -280,6 +297,8 @@ def _authenticate(
     The number is a random one between 80 and 90 % of the session's lifetime (KIP-368). So a connection is
     replaced before the broker ends the session, and not all connections are replaced at once.
     """
+    from pyklient.net.connection.sasl import authentication, no_sasl
+
     if SaslHandshakeRequest.api_key not in versions:
         raise no_sasl(str(connection.endpoint))
     connection.complete_setup(versions, None, "")

@@ -34,13 +34,11 @@ _NOTHING = (b"",)
 accepted all encrypted bytes."""
 
 
-def tls_context(config: ClientConfig) -> ssl.SSLContext | None:
-    """Return the TLS context that the options in *config* describe; None if they do not ask for TLS.
+def tls_context(config: ClientConfig) -> ssl.SSLContext:
+    """Return the TLS context that the options in *config* describe.
 
     Raises ConfigurationError if a file is missing or cannot be used.
     """
-    if config.security_protocol not in ("SSL", "SASL_SSL"):
-        return None
     if config.ssl_context is not None:
         return config.ssl_context
     trusted = config.ssl_truststore_location

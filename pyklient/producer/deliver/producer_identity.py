@@ -21,7 +21,7 @@ from pyklient.producer.deliver.sequences import LAST_EPOCH, Sequences
 from pyklient.producer.threads.blocking_worker import BlockingWorker
 from pyklient.producer.threads.sender_thread import SenderThread
 from pyklient.producer.threads.timers import NEVER, Timed
-from pyklient.producer.transactions.coordinator_dialogues import Identity
+from pyklient.producer.transactions.identity import Identity
 from pyklient.protocol.messages import InitProducerIdRequest, InitProducerIdResponse
 
 __all__ = ["IdentityResult", "ProducerIdentity"]

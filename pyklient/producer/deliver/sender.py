@@ -5,6 +5,7 @@ All functions here run with the sender lock held (see ``pyklient.producer.thread
 """
 
 import time
+from typing import TYPE_CHECKING
 
 from pyklient.config import ProducerConfig
 from pyklient.error_codes import ErrorCode
@@ -24,7 +25,6 @@ from pyklient.producer.deliver.producer_identity import ProducerIdentity
 from pyklient.producer.deliver.retry_policy import RetryPolicy
 from pyklient.producer.deliver.sequences import Sequences
 from pyklient.producer.deliver.topics_in_use import GONE_AFTER, TopicsInUse
-from pyklient.producer.deliver.transaction_batches import TransactionBatches
 from pyklient.producer.metadata_refresher import MetadataRefresher
 from pyklient.producer.threads.blocking_worker import BlockingWorker
 from pyklient.producer.threads.sender_thread import SenderThread, SenderWork
@@ -32,6 +32,9 @@ from pyklient.producer.threads.timers import Timed
 from pyklient.producer.transactions.transaction import Transaction
 from pyklient.protocol.records import Compression
 from pyklient.topic_partition import TopicPartition
+
+if TYPE_CHECKING:  # imported when it is used: most programs have no transactions
+    from pyklient.producer.deliver.transaction_batches import TransactionBatches
 
 __all__ = ["Sender"]
 
@@ -72,7 +75,7 @@ class Sender(SenderWork, Timed):
         self._queues: dict[tuple[str, int], PartitionQueue] = {}
         self.transactions: TransactionBatches | None = None
         if transaction is not None:
-            self.transactions = TransactionBatches(
+            self.transactions = _transaction_batches()(
                 transaction, identity, client, self._backoff, worker, thread, self._queues, self._responses
             )
         self._changed_queues: dict[PartitionQueue, None] = {}
@@ -350,3 +353,9 @@ def _closed_error(failure: KafkaError | None) -> ClosedError:
     error = ClosedError(f"the producer was closed before the broker had confirmed this record{last}")
     error.__cause__ = failure
     return error
+
+
+def _transaction_batches() -> "type[TransactionBatches]":
+    from pyklient.producer.deliver.transaction_batches import TransactionBatches
+
+    return TransactionBatches

@@ -21,7 +21,8 @@ from pyklient.producer.locks import Wakeup
 from pyklient.producer.threads.blocking_worker import BlockingWorker
 from pyklient.producer.threads.sender_thread import SenderThread
 from pyklient.producer.threads.timers import NEVER, Timed
-from pyklient.producer.transactions.coordinator_dialogues import Coordinator, Identity, add_partitions
+from pyklient.producer.transactions.coordinator_dialogues import Coordinator, add_partitions
+from pyklient.producer.transactions.identity import Identity
 from pyklient.producer.transactions.transaction import Transaction
 from pyklient.topic_partition import TopicPartition
 

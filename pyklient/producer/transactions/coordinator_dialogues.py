@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import BrokerError, KafkaError, ProtocolError, UnsupportedVersionError, broker_error
@@ -10,6 +10,7 @@ from pyklient.group_metadata import GroupMetadata
 from pyklient.net.connection.api_versions import api_versions_request
 from pyklient.net.dialogue import Ask, Dialogue, Pause
 from pyklient.net.lookups.find_coordinator import GROUP, TRANSACTION, find_coordinator
+from pyklient.producer.transactions.identity import Identity
 from pyklient.producer.transactions.transaction import Transaction
 from pyklient.protocol.messages import (
     AddOffsetsToTxnRequest,
@@ -30,7 +31,6 @@ from pyklient.topic_partition import OffsetAndMetadata, TopicPartition, numbers_
 
 __all__ = [
     "Coordinator",
-    "Identity",
     "add_group",
     "add_partitions",
     "commit_offsets",
@@ -63,13 +63,6 @@ _SHORTEST_PAUSE: Final = 0.005
 _LONGEST_PAUSE: Final = 0.1
 """The first and the longest pause, in seconds, before a request is sent again because the coordinator still
 completes the previous transaction. That usually takes some milliseconds."""
-
-
-class Identity(NamedTuple):
-    """A producer id and its epoch, as a broker has given them."""
-
-    producer_id: int
-    epoch: int
 
 
 class Coordinator:

@@ -6,10 +6,10 @@ from pyklient.group_metadata import GroupMetadata
 from pyklient.net.dialogue import Dialogue
 from pyklient.producer.transactions.coordinator_dialogues import (
     Coordinator,
-    Identity,
     add_group,
     commit_offsets,
 )
+from pyklient.producer.transactions.identity import Identity
 from pyklient.producer.transactions.transaction import Transaction
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
