@@ -24,6 +24,9 @@ _BROKERS: Mapping[str, Callable[[Path, Reaper], KraftCluster | ReferenceBroker]]
 _MESSAGES = 2_000
 """The number of messages for each fault."""
 _RATE = 400
+_MAX_BLOCKS_MS = (20_000, 1_000, 20_000)
+"""The ``max_block_ms`` of each stage. One is so short that the outcome of commits is unknown while a broker
+is stopped."""
 
 
 def main() -> None:
@@ -49,6 +52,7 @@ def main() -> None:
             faults=options.faults,
             messages=_MESSAGES * options.faults,
             rate=_RATE,
+            max_blocks_ms=_MAX_BLOCKS_MS,
             say=run.say,
         )
     run.end(problems)

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, Self
@@ -100,12 +100,22 @@ def _parsed(text: str) -> Iterator[Entry]:
 
 
 class Chain:
-    """*stages* stages that connect to *bootstrap*, and the topics before and after them, which begin with
-    *name*. This object itself connects to *direct*."""
+    """Stages that connect to *bootstrap*, and the topics before and after them, which begin with *name*.
+
+    This object itself connects to *direct*. There is a stage for each item of *max_blocks_ms*, its
+    ``max_block_ms``.
+    """
 
     def __init__(
-        self, direct: str, bootstrap: str, name: str, directory: Path, stages: int, session_timeout_ms: int
+        self,
+        direct: str,
+        bootstrap: str,
+        name: str,
+        directory: Path,
+        session_timeout_ms: int,
+        max_blocks_ms: Sequence[int],
     ) -> None:
+        stages = len(max_blocks_ms)
         self.topics = [f"{name}-{number}" for number in range(stages + 1)]
         self._direct, self._directory = direct, directory
         self._serial = itertools.count(1)
@@ -121,6 +131,7 @@ class Chain:
                 f"{source}-id",
                 f">{number}",
                 session_timeout_ms,
+                max_blocks_ms[number],
                 "",
             )
             for number, (source, target) in enumerate(itertools.pairwise(self.topics))

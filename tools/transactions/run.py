@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +16,7 @@ from tools.transactions.feed import Feed
 
 __all__ = ["chain_through_faults"]
 
-_STAGES: Final = 3
+_MAX_BLOCKS_MS: Final = (20_000, 20_000, 20_000)
 _HITS: Final = 0.3
 """The share of the faults that must hit an open transaction."""
 _FAULTS_PER_REFUSAL: Final = 20
@@ -34,19 +34,21 @@ def chain_through_faults(
     messages: int,
     rate: int,
     session_timeout_ms: int = 3_000,
+    max_blocks_ms: Sequence[int] = _MAX_BLOCKS_MS,
     say: Callable[[str], object] = print,
 ) -> list[str]:
-    """Pass at least *messages* messages through three stages while *faults* faults happen. Return what is
+    """Pass at least *messages* messages through stages while *faults* faults happen. Return what is
     wrong.
 
-    *rate* messages per second are sent during the faults. The topics begin with *name*. In the end, the last
-    topic holds each message once, with the messages of each key in their order.
+    *rate* messages per second are sent during the faults. The topics begin with *name*. *max_blocks_ms* has
+    the ``max_block_ms`` of each stage. In the end, the last topic holds each message once, with the messages
+    of each key in their order.
     """
     dice, plan = random.Random(f"{seed}/{name}"), NextRequest()
     direct = server.bootstrap_servers
     with (
         FaultProxy(direct, plan) as proxy,
-        Chain(direct, proxy.bootstrap_servers, name, directory, _STAGES, session_timeout_ms) as chain,
+        Chain(direct, proxy.bootstrap_servers, name, directory, session_timeout_ms, max_blocks_ms) as chain,
     ):
         injected = Faults(chain, Brokers(server), proxy, plan, dice)
         feed = Feed(direct, chain.topics[0], rate)

@@ -48,12 +48,12 @@ class Job(NamedTuple):
     transactional_id: str
     mark: str
     session_timeout_ms: int
+    max_block_ms: int
     journal: str
     most: int = 200
     """The number of messages of one transaction, at most."""
     work: float = 0.1
     """The number of seconds for which a transaction is open after its records were stored."""
-    max_block_ms: int = 20_000
     transaction_timeout_ms: int = 10_000
 
 
