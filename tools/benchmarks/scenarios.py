@@ -63,7 +63,7 @@ BESIDE_SEND = Contender("pyklient, producer only", "own", "produce", 4_000_000)
 BESIDE_CONSUME = Contender("pyklient, consumer only", "own", "consume", 8_000_000)
 
 TRANSACTIONS = Contender("pyklient", "own_transactions", "transactions", 6_000_000)
-WITHOUT_TRANSACTIONS = Contender("pyklient, no transactions", "own", "produce", 6_000_000)
+WITHOUT_TRANSACTIONS = Contender("pyklient, no transactions", "own_transactions", "produce", 6_000_000)
 CONFLUENT_TRANSACTIONS = Contender("confluent-kafka", "confluent_transactions", "transactions", 2_400_000)
 
 LATENCIES = tuple(
@@ -165,10 +165,10 @@ _TRANSACTIONS = (TRANSACTIONS, CONFLUENT_TRANSACTIONS)
 TRANSACTIONS_OF_A_SECOND = Scenario(
     "Transactions of one second, 100 B",
     (TRANSACTIONS, WITHOUT_TRANSACTIONS, CONFLUENT_TRANSACTIONS),
-    share=2.5,  # several transactions
+    share=1.5,  # several transactions
 )
 TRANSACTIONS_OF_1000 = Scenario(
-    "Transactions of 1,000 records, 100 B", _TRANSACTIONS, share=0.1, transaction_records=1_000
+    "Transactions of 1,000 records, 100 B", _TRANSACTIONS, share=0.2, transaction_records=1_000
 )
 TRANSACTIONS_OF_10000 = Scenario(
     "Transactions of 10,000 records, 100 B", _TRANSACTIONS, share=0.5, transaction_records=10_000

@@ -2,8 +2,9 @@
 calls `send` for each value, and commits.
 
 The time of a run begins when the first transaction is committed, which has a single record, and ends with the
-last commit. A transaction of one second ends with the thousand records after which the second has passed. "No
-transactions" is the row "pyklient" of the other scenarios.
+last commit. A transaction of one second ends with the thousand records after which the second has passed. In
+the row "no transactions", the same loop sends the records without a `transactional_id`, and ends with
+`flush()`.
 """
 
 import time
@@ -17,10 +18,7 @@ def produce(job: Job) -> Measured:
     values, ends = values_for(job), TransactionEnds(job)
     measured = Measured(records=job.records, transactions=1)
     name = f"pyklient-{time.time_ns()}"
-    with (
-        measuring(measured) as clock,
-        Producer(job.bootstrap_servers, transactional_id=name, compression_type=job.compression) as producer,
-    ):
+    with measuring(measured) as clock, Producer(job.bootstrap_servers, transactional_id=name) as producer:
         with producer.transaction():
             producer.send(job.topic, values[0])
         clock.begin()
@@ -42,4 +40,21 @@ def produce(job: Job) -> Measured:
     return measured
 
 
-TASKS = {"transactions": produce}
+def produce_without(job: Job) -> Measured:
+    values, ends = values_for(job), TransactionEnds(job)
+    measured = Measured(records=job.records)
+    with measuring(measured) as clock, Producer(job.bootstrap_servers) as producer:
+        producer.send(job.topic, values[0]).result(30)
+        clock.begin()
+        send, topic, rest = producer.send, job.topic, job.rest(values)
+        while chunk := list(islice(rest, AT_ONCE)):
+            for value in chunk:
+                send(topic, value)
+            if ends.after(len(chunk)):
+                ends.begin()
+        producer.flush()
+        clock.end()
+    return measured
+
+
+TASKS = {"transactions": produce, "produce": produce_without}
