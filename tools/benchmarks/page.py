@@ -64,8 +64,9 @@ The name of a scenario contains the size of a record's value. 100 B and 1 KiB ar
 JSON has about 300 bytes.
 
 The last tables, from "Batch sizes" on, compare pyklient with confluent-kafka, the fastest of the other
-clients, on records of many shapes. There, the CPU time begins when the first record is confirmed or read. The
-table "Start-up" has the CPU time before.
+clients, on records of many shapes. There, the CPU time of a producer begins when its first record is
+confirmed. The table "Start-up" has the time before. The CPU time of a consumer begins with its creation,
+because it fetches many records before the program gets the first.
 
 The figures on this page come from this machine:"""
 
