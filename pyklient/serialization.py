@@ -6,6 +6,7 @@ has encoders and decoders for text and JSON.
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from pyklient.errors import ConfigurationError
@@ -93,9 +94,15 @@ def decode_text(data: bytes | None) -> str | None:
 
 def encode_json(value: Any) -> bytes:
     """Return *value* as compact JSON in UTF-8. None becomes ``null``, which is not a tombstone."""
+    return _json_encoder()(value).encode()
+
+
+@cache
+def _json_encoder() -> Callable[[Any], str]:
+    """Return the method of an encoder. json.dumps with options would make another encoder in each call."""
     import json  # Most clients do not need it, and its import takes time.
 
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+    return json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
 
 def decode_json(data: bytes | None) -> Any:

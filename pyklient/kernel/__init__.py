@@ -5,6 +5,12 @@ kernel are in ``compiled``. ``python_kernel`` is the kernel in Python. If a modu
 in ``compiled``, it does the same in Python. Both kernels share all other modules.
 """
 
+from pyklient.kernel.append.user_functions import (
+    NO_FUNCTIONS,
+    UserFunctions,
+    checked_partition,
+    encoded_bytes,
+)
 from pyklient.kernel.batch_records import encode_batch, encode_values_batch, read_records
 from pyklient.kernel.decode.message_chunk import Chunk
 from pyklient.kernel.format_conversion import convert
@@ -20,6 +26,7 @@ from pyklient.kernel.kernel_choice import (
     Lease,
     LeasedIterator,
     Message,
+    append_many,
     append_messages,
     append_rows,
     array_hash,
@@ -59,6 +66,9 @@ __all__ = [
     "Lease",
     "LeasedIterator",
     "Message",
+    "NO_FUNCTIONS",
+    "UserFunctions",
+    "append_many",
     "append_messages",
     "append_rows",
     "array_hash",
@@ -66,6 +76,7 @@ __all__ = [
     "by_partition",
     "by_topic",
     "call_back",
+    "checked_partition",
     "control_type",
     "count_within",
     "convert",
@@ -75,6 +86,7 @@ __all__ = [
     "encode_values_batch",
     "encode_record",
     "encode_records",
+    "encoded_bytes",
     "file",
     "is_pinned",
     "memory",

@@ -12,6 +12,7 @@ from pyklient.kernel.python_kernel import KeyedMessage as KeyedMessage
 from pyklient.kernel.python_kernel import Lease as Lease
 from pyklient.kernel.python_kernel import LeasedIterator as LeasedIterator
 from pyklient.kernel.python_kernel import Message as Message
+from pyklient.kernel.python_kernel import append_many as append_many
 from pyklient.kernel.python_kernel import append_messages as append_messages
 from pyklient.kernel.python_kernel import append_rows as append_rows
 from pyklient.kernel.python_kernel import array_hash as array_hash

@@ -26,6 +26,7 @@ __all__ = [
     "Lease",
     "LeasedIterator",
     "Message",
+    "append_many",
     "append_messages",
     "append_rows",
     "array_hash",
@@ -90,6 +91,7 @@ if TYPE_CHECKING or not_compiled:
         Lease,
         LeasedIterator,
         Message,
+        append_many,
         append_messages,
         append_rows,
         array_hash,
@@ -116,7 +118,7 @@ else:
     Appender, Batch, Delivery = _compiled.Appender, _compiled.Batch, _compiled.Delivery
     call_back = _compiled.call_back
     ArrowRows, append_rows = _compiled.ArrowRows, _compiled.append_rows
-    append_messages = _compiled.append_messages
+    append_many, append_messages = _compiled.append_many, _compiled.append_messages
     Message = _compiled.Message
     EventBuffer, EventSender = _compiled.EventBuffer, _compiled.EventSender
     KeyedMessage = _compiled.KeyedMessage

@@ -9,6 +9,7 @@ from typing import Final
 
 from pyklient.kernel.append.appender import Appender, Batch, Delivery, call_back
 from pyklient.kernel.append.arrow_rows import ArrowRows, append_rows
+from pyklient.kernel.append.bulk_appending import append_many
 from pyklient.kernel.append.message_appending import append_messages
 from pyklient.kernel.append.record_encoding import encode_record, encode_records, encode_values, murmur2
 from pyklient.kernel.classic.event_buffer import EventBuffer, EventSender
@@ -36,6 +37,7 @@ __all__ = [
     "Lease",
     "LeasedIterator",
     "Message",
+    "append_many",
     "append_messages",
     "append_rows",
     "array_hash",

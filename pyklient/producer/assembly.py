@@ -6,12 +6,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pyklient.config import ProducerConfig
+from pyklient.kernel import UserFunctions
 from pyklient.net.backoff import Backoff
 from pyklient.net.network_client import NetworkClient
 from pyklient.producer.accumulate.accumulator import Clocks, RecordAccumulator
 from pyklient.producer.accumulate.limits import Limits
 from pyklient.producer.accumulate.partitioner import StickyPartitioner, as_partitioner
-from pyklient.producer.accumulate.record_checks import RecordChecker
 from pyklient.producer.broker_requirements import BrokerRequirements
 from pyklient.producer.deliver.producer_identity import ProducerIdentity
 from pyklient.producer.deliver.sender import Sender
@@ -60,8 +60,11 @@ def assemble(
             linger=config.linger_ms / 1000,
         ),
         Clocks(time.time_ns, time.monotonic),
-        RecordChecker(as_encoder(config.key_encoder), as_encoder(config.value_encoder), time.time_ns),
-        as_partitioner(config.partitioner),
+        UserFunctions(
+            as_encoder(config.key_encoder),
+            as_encoder(config.value_encoder),
+            as_partitioner(config.partitioner),
+        ),
         StickyPartitioner(random.Random()),
         TopicMetadata(client, backoff, metadata, requirements),
         thread,

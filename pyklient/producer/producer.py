@@ -172,19 +172,18 @@ class Producer(TransactionalProducer):
     ) -> BulkDelivery:
         """Send one record for each of *values*, with the same effect as a call of ``send`` for each record.
 
-        For values alone, this is faster than ``send``. With keys, headers or timestamps, it is slower than
-        ``send``. *keys*, *headers* and *timestamps_ms* have one item for each value. All records go to
-        *partition*, if that is given. The call waits for memory as often as needed, for at most
-        ``max_block_ms`` each time. If one of the iterables raises an exception, or a record cannot be sent,
-        that exception is raised. The earlier records are sent, and a note on the exception counts them.
+        This is faster than ``send`` in a loop. *keys*, *headers* and *timestamps_ms* have one item for each
+        value. All records go to *partition*, if that is given. The call reads up to 1,000 items of each
+        iterable before it sends them. It waits for memory as often as needed, for at most ``max_block_ms``
+        each time. If one of the iterables raises an exception, or a record cannot be sent, that exception is
+        raised. The earlier records are sent, and a note on the exception counts them.
         """
         argument_checks.several(values, "values")
         for name, column in (("keys", keys), ("headers", headers), ("timestamps_ms", timestamps_ms)):
             if column is not None:
                 argument_checks.several(column, name)
         argument_checks.text(topic, "topic")
-        appender = self._accumulator.appender
-        return send_many(appender, self.send, topic, values, keys, headers, partition, timestamps_ms)
+        return send_many(self._accumulator, topic, values, keys, headers, partition, timestamps_ms)
 
     def send_arrow(self, topic: str, data: Any, *, partition: int | None = None) -> BulkDelivery:
         """Send a record for each row of the Arrow data *data*, as ``send_many`` would.

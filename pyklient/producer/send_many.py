@@ -1,24 +1,30 @@
-"""Sends the records of one call of ``Producer.send_many``."""
+"""Sends the records of one call of ``Producer.send_many``.
 
-from collections.abc import Callable, Iterable, Iterator
-from itertools import islice, repeat
+Records are read, encoded and appended in chunks. Each list of a chunk has one item for each record. If an
+iterable or a function of the user raises an exception, the records before this one are sent first.
+"""
+
+import operator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import islice
 from typing import Any, Final
 
 from pyklient.errors import ConfigurationError
-from pyklient.kernel import Appender, Delivery
+from pyklient.kernel import UserFunctions, append_many, checked_partition, encoded_bytes
+from pyklient.producer.accumulate.accumulator import RecordAccumulator
 from pyklient.producer.bulk_delivery import BulkDelivery
 
 __all__ = ["send_many"]
 
 _AT_ONCE: Final = 1_000
-"""The number of values that are read from the user's iterable before they are appended to batches."""
+"""The number of records in a chunk."""
 
 _END: Final = object()
 
 
 def send_many(
-    appender: Appender,
-    send: Callable[..., Delivery],
+    accumulator: RecordAccumulator,
     topic: str,
     values: Iterable[Any],
     keys: Iterable[Any] | None,
@@ -26,74 +32,152 @@ def send_many(
     partition: int | None,
     timestamps_ms: Iterable[int | None] | None,
 ) -> BulkDelivery:
-    """Send many records, for ``Producer.send_many``, which describes the arguments and errors.
-
-    *appender* is the producer's Appender. *send* is the producer's method ``send``, which sends the records
-    that the kernel cannot append.
-    """
+    """Send many records, for ``Producer.send_many``, which describes the arguments and errors."""
+    if partition is not None and not isinstance(partition, bool):
+        with suppress(TypeError):  # a wrong type is an error of the first record
+            partition = operator.index(partition)
     bulk = BulkDelivery()
     try:
-        if keys is None and headers is None and timestamps_ms is None:
-            for chunk in _chunks(values):
-                _send_chunk(bulk, appender, send, topic, chunk, partition)
-        else:
-            for value, key, pairs, timestamp_ms in _rows(values, keys, headers, timestamps_ms):
-                batch, index = send(topic, value, key, partition, timestamp_ms, pairs).batch_and_index
-                bulk.add(batch, index, index + 1)
+        for chunk in _chunks(values, keys, headers, timestamps_ms):
+            chunk.encode(accumulator.functions)
+            if partition is None:
+                chunk.choose_partitions(accumulator, topic)
+            _send_chunk(bulk, accumulator, topic, partition, chunk)
+            if chunk.error is not None:
+                raise chunk.error
     except BaseException as error:
         bulk.note_on(error, "send_many")
         raise
     return bulk
 
 
-def _send_chunk(
-    bulk: BulkDelivery,
-    appender: Appender,
-    send: Callable[..., Delivery],
-    topic: str,
-    chunk: list[Any],
-    partition: int | None,
-) -> None:
-    done = 0
-    while done < len(chunk):
-        run = appender.append_many(topic, partition, chunk, done)
-        if run is None:
-            batch, index = send(topic, chunk[done], None, partition).batch_and_index
-            run = (batch, index, index + 1)
-        bulk.add(*run)
-        done += run[2] - run[1]
+class _Chunk:
+    """Records that were read together. ``error`` is the exception to raise after they are sent."""
 
+    def __init__(self) -> None:
+        self.count = _AT_ONCE
+        self.error: BaseException | None = None
+        self.values: list[Any] = []
+        self.keys: list[Any] | None = None
+        self.headers: list[Any] | None = None
+        self.timestamps_ms: list[Any] | None = None
+        self.chosen: list[int | None] | None = None
+        """The partitions that the user's partitioner has chosen, or None if there is no partitioner. The
+        partition of a record whose key is not bytes is not chosen yet, and is None."""
 
-def _chunks(values: Iterable[Any]) -> Iterator[list[Any]]:
-    """Yield the items of *values* in lists. If *values* raises an exception, yield the items that it has
-    returned so far, and then raise the exception."""
-    iterator = iter(values)
-    while True:
-        chunk: list[Any] = []
+    def read(self, items: Iterator[Any]) -> list[Any]:
+        """Return the next of *items*, one for each record of the chunk. If *items* ends early or raises an
+        exception, the chunk ends there."""
+        items_read: list[Any] = []
         try:
-            chunk.extend(islice(iterator, _AT_ONCE))
-        except BaseException:
-            yield chunk
-            raise
-        if not chunk:
-            return
-        yield chunk
+            items_read.extend(islice(items, self.count))
+        except BaseException as error:
+            self.error = error
+        self.count = len(items_read)
+        return items_read
+
+    def read_beside(self, items: Iterator[Any] | None) -> list[Any] | None:
+        """Do the same as ``read`` for *items* that belong to values. If they end early, set ``error``."""
+        if items is None:
+            return None
+        count, before = self.count, self.error
+        items_read = self.read(items)
+        if len(items_read) < count and self.error is before:
+            self.error = _different_lengths()
+        return items_read
+
+    def encode(self, functions: UserFunctions) -> None:
+        """Replace the keys and values by what the user's encoders return."""
+        if functions.key_encoder is not None:
+            keys = [None] * self.count if self.keys is None else self.keys
+            self.keys = self.read(_encoded("key", functions.key_encoder, keys))
+        if functions.value_encoder is not None:
+            self.values = self.read(_encoded("value", functions.value_encoder, self.values))
+
+    def choose_partitions(self, accumulator: RecordAccumulator, topic: str) -> None:
+        """Call the user's partitioner, if there is one, for each record. Wait for the metadata of *topic* if
+        needed."""
+        partitioner = accumulator.functions.partitioner
+        if partitioner is not None and self.count:
+            accumulator.raise_if_held()
+            accumulator.start()
+            count = accumulator.choice.partition_count(topic, accumulator.deadline())
+            keys = [None] * self.count if self.keys is None else self.keys
+            self.chosen = self.read(_choices(partitioner, topic, keys, count))
 
 
-def _rows(values: Iterable[Any], *others: Iterable[Any] | None) -> Iterator[tuple[Any, ...]]:
-    """Yield tuples that contain one item of *values* and one item of each of *others*. If one of *others* is
-    None, its items are None.
+def _send_chunk(
+    bulk: BulkDelivery, accumulator: RecordAccumulator, topic: str, partition: int | None, chunk: _Chunk
+) -> None:
+    values, keys, headers, times, chosen = (
+        chunk.values,
+        chunk.keys,
+        chunk.headers,
+        chunk.timestamps_ms,
+        chunk.chosen,
+    )
+    partitions = partition if chosen is None else chosen
+    done = 0
+    while done < chunk.count:
+        appended, runs = append_many(
+            accumulator.appender, topic, done, values, keys, headers, times, partitions
+        )
+        if not appended:
+            delivery = accumulator.append_slowly(
+                topic,
+                values[done],
+                None if keys is None else keys[done],
+                partition,
+                None if times is None else times[done],
+                None if headers is None else headers[done],
+                encoded=True,
+                chosen=None if chosen is None else chosen[done],
+            )
+            batch, index = delivery.batch_and_index
+            appended, runs = 1, [(batch, index, index + 1)]
+        for run in runs:
+            bulk.add(*run)
+        done += appended
+
+
+def _chunks(values: Iterable[Any], *others: Iterable[Any] | None) -> Iterator[_Chunk]:
+    """Yield *values* in chunks, together with the keys, the headers and the timestamps in *others*.
 
     Raises ConfigurationError if the iterables differ in length.
     """
-    iterators = [repeat(None) if other is None else iter(other) for other in others]
-    given = [iterator for iterator, other in zip(iterators, others, strict=True) if other is not None]
-    for value in values:
-        row = [next(iterator, _END) for iterator in iterators]
-        if _END in row:
-            break
-        yield (value, *row)
-    else:
-        if all(next(iterator, _END) is _END for iterator in given):
-            return
-    raise ConfigurationError("keys, headers and timestamps_ms must each have as many items as values")
+    keys, headers, timestamps_ms = [None if other is None else iter(other) for other in others]
+    iterator = iter(values)
+    is_last = False
+    while not is_last:
+        chunk = _Chunk()
+        chunk.values = chunk.read(iterator)
+        is_last = chunk.count < _AT_ONCE
+        chunk.keys = chunk.read_beside(keys)
+        chunk.headers = chunk.read_beside(headers)
+        chunk.timestamps_ms = chunk.read_beside(timestamps_ms)
+        yield chunk
+    if not all(each is None or next(each, _END) is _END for each in (keys, headers, timestamps_ms)):
+        raise _different_lengths()
+
+
+def _different_lengths() -> ConfigurationError:
+    return ConfigurationError("keys, headers and timestamps_ms must each have as many items as values")
+
+
+def _encoded(what: str, encoder: Any, given: list[Any]) -> Iterator[bytes | None]:
+    """Yield what *encoder* returns for each of *given*, which are keys or values, as *what* says."""
+    for each in given:
+        data = encoder(each)
+        yield data if data is None or data.__class__ is bytes else encoded_bytes(what, each, data)
+
+
+def _choices(partitioner: Any, topic: str, keys: list[Any], count: int) -> Iterator[int | None]:
+    """Yield the partition that *partitioner* chooses for each of *keys*, or None for a key that is not made
+    of bytes."""
+    for key in keys:
+        if key is not None and key.__class__ is not bytes:
+            yield None
+        else:
+            number = partitioner(topic, key, count)
+            is_plain = number.__class__ is int and 0 <= number < count
+            yield number if is_plain else checked_partition(topic, number, count)

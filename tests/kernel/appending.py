@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pyklient.kernel import Batch, Delivery, read_records
+from pyklient.kernel import NO_FUNCTIONS, Batch, Delivery, UserFunctions, read_records
 from pyklient.producer.delivery_tracker import DeliveryTracker
 from pyklient.producer.threads.sender_thread import SenderThread
 from pyklient.protocol.records import batch_header, iter_batches
@@ -29,7 +29,7 @@ class Bench:
         self,
         kernel: Any,
         *,
-        plain: bool = True,
+        functions: UserFunctions = NO_FUNCTIONS,
         batch_size: int = 10_000,
         limit: int = PLENTY,
         own_thread: bool = False,
@@ -41,9 +41,9 @@ class Bench:
             self._decline,
             self.tracker,
             lambda: self.now_ms * 1_000_000,
-            plain=plain,
             batch_size=batch_size,
             memory_limit=limit,
+            functions=functions,
         )
         self._elsewhere = kernel.Batch(self.tracker, "elsewhere", 0, 0.0)
         self.nowhere: Delivery = kernel.Delivery(self._elsewhere, 0, 0)

@@ -295,7 +295,7 @@ class Fuzz:
     def _append_rows(self, kernel: Any, columns: Any) -> Any:
         rows = kernel.ArrowRows(*columns)
         appender = kernel.Appender(
-            lambda *_: None, Tracker(), lambda: 7_000_000, plain=True, batch_size=300, memory_limit=5_000
+            lambda *_: None, Tracker(), lambda: 7_000_000, batch_size=300, memory_limit=5_000
         )
         appender.set_partitions("t", 2)
         batches = [appender.begin_batch("t", partition, 0.0) for partition in range(2)]
@@ -324,7 +324,7 @@ class Fuzz:
 
     def _append(self, kernel: Any, steps: list[Any], size: int, limit: int) -> Any:
         appender = kernel.Appender(
-            lambda *_: None, Tracker(), lambda: 7_000_000, plain=True, batch_size=size, memory_limit=limit
+            lambda *_: None, Tracker(), lambda: 7_000_000, batch_size=size, memory_limit=limit
         )
         appender.set_partitions("t", 2)
         batches = [appender.begin_batch("t", partition, 0.0) for partition in range(2)]
@@ -334,8 +334,11 @@ class Fuzz:
             places.append(
                 delivery and (batches.index(delivery.batch_and_index[0]), delivery.batch_and_index[1])
             )
-        run = appender.append_many("t", None, [step[0] for step in steps], 1)
-        places.append(run and run[1:])
+        values, keys, numbers, times, headers, _ = (list(column) for column in zip(*steps, strict=True))
+        for columns in ((values,), (values, keys, headers, times, numbers), (values, None, None, times, 1)):
+            for start in range(-1, len(steps) + 1):
+                taken, runs = kernel.append_many(appender, "t", start, *columns)
+                places.append((taken, [(batches.index(batch), *run) for batch, *run in runs]))
         facts = [(batch.count, batch.size, batch.charged, bytes(batch.payload())) for batch in batches]
         heard = [len(batch.report(0, batch.count, 5, -1, None) or ()) for batch in batches if batch.count]
         return places, facts, heard, appender.used_memory

@@ -3,11 +3,11 @@
 ``Producer.send`` is ``Appender.send``: on the fast path, one call finds the topic, the partition and the
 batch, encodes the record into the batch and returns a Delivery. If that is not possible, ``send`` calls
 ``decline`` with the same arguments and returns its result. Possible reasons are an unknown topic, a full
-batch, a lack of memory, a value that needs an encoder, and a closed client.
+batch, a lack of memory, a wrong argument, and a closed client.
 
 Both kernels have these three classes, and other modules use only their public members:
 
-- Appender has ``send``, ``append`` and ``append_many``. Its base class OpenBatches, which both kernels share,
+- Appender has ``send`` and ``append``. Its base class OpenBatches, which both kernels share,
   has the methods that are called at most once per batch.
 - Batch has the records of a batch. Its base class DeliveryState, which both kernels share, has their results.
 - Delivery finds the result of one record by the batch of the record and its index in that batch.
@@ -17,20 +17,25 @@ provides; the compiled kernel holds the GIL instead. The methods of OpenBatches 
 the lock. The lock is reentrant: a signal handler or a finalizer may send in the middle of a ``send``.
 """
 
-from collections.abc import Callable, Sequence
-from itertools import islice
+from collections.abc import Callable
 from typing import Any, Final, NoReturn
 
 from pyklient.errors import KafkaError
 from pyklient.kernel.append.delivery_reports import DeliveryState, Tracker
 from pyklient.kernel.append.open_batches import BATCH_COST, CALLBACK_COST, OpenBatches, capacity_for
 from pyklient.kernel.append.record_encoding import encode_record, murmur2
+from pyklient.kernel.append.user_functions import (
+    NO_FUNCTIONS,
+    UserFunctions,
+    checked_partition,
+    encoded_bytes,
+)
 from pyklient.kernel.pickling import restore_delivery
 from pyklient.protocol.records.layout import INT64_MAX, Headers
 from pyklient.protocol.records.varints import SHORT, encode_signed
 from pyklient.topic_partition import RecordMetadata
 
-__all__ = ["Appender", "Batch", "Delivery", "OnDelivery", "call_back", "has_plain_headers"]
+__all__ = ["Appender", "Batch", "Delivery", "OnDelivery", "call_back", "has_plain_headers", "is_plain"]
 
 
 class Batch(DeliveryState):
@@ -231,6 +236,11 @@ def has_plain_headers(headers: Any) -> bool:
     return True
 
 
+def is_plain(key: Any, value: Any) -> bool:
+    """Return True if *key* and *value* are each bytes or None."""
+    return (value.__class__ is bytes or value is None) and (key.__class__ is bytes or key is None)
+
+
 class _Topic:
     """A topic to which records can be appended, with the batch under construction of each partition."""
 
@@ -248,11 +258,14 @@ class Appender(OpenBatches[Batch]):
     """Appends records to batches. Safe to use from several threads.
 
     If ``send`` cannot append a record by itself, for example because the topic is new or the batch is full,
-    ``send`` calls the function *decline* with the same arguments and returns its result. If *plain* is False,
-    it does so for every record, because the user has set an encoder or a partitioner. *clock_ns* returns the
-    present time in nanoseconds since 1970, for records without a timestamp. *batch_size* is the largest size
-    of a batch in bytes (a single record may be larger). *memory_limit* is the largest number of bytes that
-    all batches together may use until their records are stored or have failed.
+    ``send`` calls the function *decline* with the same arguments and returns its result. *clock_ns* returns
+    the present time in nanoseconds since 1970, for records without a timestamp. *batch_size* is the largest
+    size of a batch in bytes (a single record may be larger). *memory_limit* is the largest number of bytes
+    that all batches together may use until their records are stored or have failed.
+
+    If the user has given *functions*, ``send`` calls them for each record of a topic that it knows. If it
+    declines the record then, *decline* gets the encoded key and value, and two more arguments: True, and the
+    partition that the partitioner has chosen, or None. So no function is called twice for a record.
     """
 
     __module__ = "pyklient.kernel"
@@ -263,13 +276,15 @@ class Appender(OpenBatches[Batch]):
         tracker: Tracker,
         clock_ns: Callable[[], int],
         *,
-        plain: bool,
         batch_size: int,
         memory_limit: int,
+        functions: UserFunctions = NO_FUNCTIONS,
     ) -> None:
-        super().__init__(tracker, batch_size, memory_limit, plain, _Topic, Batch)
+        super().__init__(tracker, batch_size, memory_limit, _Topic, Batch)
         self._decline = decline
         self._clock_ns = clock_ns
+        self._functions = functions
+        self._plain = functions.none_given
 
     def send(
         self,
@@ -283,39 +298,83 @@ class Appender(OpenBatches[Batch]):
     ) -> Delivery:
         """Append a record, with the arguments of ``Producer.send``, and return its delivery."""
         known = self._sendable.get(topic)
+        if known is not None:
+            if not self._plain:
+                return self._prepare(topic, value, key, partition, timestamp_ms, headers, on_delivery)
+            delivery = self._send(known, value, key, partition, timestamp_ms, headers, on_delivery)
+            if delivery is not None:
+                return delivery
+        return self._decline(topic, value, key, partition, timestamp_ms, headers, on_delivery)
+
+    # Python's error for a wrong keyword names the function, and users call Producer.send, not Appender.send.
+    send.__qualname__ = "send"
+
+    def _prepare(
+        self,
+        topic: str,
+        value: Any,
+        key: Any,
+        partition: int | None,
+        timestamp_ms: int | None,
+        headers: Headers | None,
+        on_delivery: OnDelivery | None,
+    ) -> Delivery:
+        """Call the user's functions for a record, and then append the record. The functions may call any
+        method of the producer, so the topic is looked up again after each of them."""
+        key_encoder, value_encoder, partitioner = self._functions
+        if key_encoder is not None:
+            key = encoded_bytes("key", key, key_encoder(key))
+        if value_encoder is not None:
+            value = encoded_bytes("value", value, value_encoder(value))
+        chosen: int | None = None
+        known = self._sendable.get(topic)
+        if known is not None and partition is None and partitioner is not None and is_plain(key, value):
+            count = known.count
+            chosen = checked_partition(topic, partitioner(topic, key, count), count)
+            known = self._sendable.get(topic)
+        if known is not None:
+            number = chosen if partition is None else partition
+            delivery = self._send(known, value, key, number, timestamp_ms, headers, on_delivery)
+            if delivery is not None:
+                return delivery
+        return self._decline(topic, value, key, partition, timestamp_ms, headers, on_delivery, True, chosen)
+
+    def _send(
+        self,
+        known: _Topic,
+        value: Any,
+        key: Any,
+        partition: Any,
+        timestamp_ms: Any,
+        headers: Headers | None,
+        on_delivery: OnDelivery | None,
+    ) -> Delivery | None:
+        """Append a record, or return None if the record is declined."""
         if (
-            known is None
-            or (headers is not None and not has_plain_headers(headers))
-            or (value.__class__ is not bytes and value is not None)
-            or (key.__class__ is not bytes and key is not None)
+            (headers is not None and not has_plain_headers(headers))
+            or not is_plain(key, value)
             or (on_delivery is not None and not callable(on_delivery))
         ):
-            return self._decline(topic, value, key, partition, timestamp_ms, headers, on_delivery)
+            return None
         if partition is None:
             number = known.sticky if key is None else murmur2(key) % known.count
         elif partition.__class__ is int and 0 <= partition < known.count:
             number = partition
         else:
-            return self._decline(topic, value, key, partition, timestamp_ms, headers, on_delivery)
+            return None
         if timestamp_ms is None:
             time_ms = self._clock_ns() // 1_000_000
         elif timestamp_ms.__class__ is int and 0 <= timestamp_ms <= INT64_MAX:
             time_ms = timestamp_ms
         else:
-            return self._decline(topic, value, key, partition, timestamp_ms, headers, on_delivery)
+            return None
         try:
             with self._lock:
-                delivery = self._put(
+                return self._put(
                     known, number, value, key, time_ms, headers or (), on_delivery, self.memory_limit
                 )
         except UnicodeEncodeError:
-            delivery = None  # a header name that is not valid text: decline raises the error
-        if delivery is None:
-            return self._decline(topic, value, key, partition, timestamp_ms, headers, on_delivery)
-        return delivery
-
-    # Python's error for a wrong keyword names the function, and users call Producer.send, not Appender.send.
-    send.__qualname__ = "send"
+            return None  # a header name that is not valid text: decline raises the error
 
     def append(
         self,
@@ -341,35 +400,6 @@ class Appender(OpenBatches[Batch]):
             return self._put(
                 known, partition, value, key, timestamp_ms, headers, on_delivery, limit, any_size=True
             )
-
-    def append_many(
-        self, topic: str, partition: int | None, values: Sequence[Any], start: int
-    ) -> tuple[Batch, int, int] | None:
-        """Append ``values[start:]``, without keys and headers, to the batch under construction of a
-        partition.
-
-        If *partition* is None, use the sticky partition, to which records without a key are sent at present.
-        Stop at the first value that is not a ``bytes`` object or does not fit into the batch. Return (batch,
-        first, stop): the appended records are the records *first* to *stop* - 1 of that batch. Return None if
-        nothing was appended; the caller must then pass the next value to ``send``.
-        """
-        known = self._sendable.get(topic)
-        if known is None:
-            return None
-        with self._lock:
-            number = known.sticky if partition is None else partition
-            batch = known.batches[number] if 0 <= number < known.count else None
-            if batch is None:
-                return None
-            first = stop = batch.count
-            time_ms = self._clock_ns() // 1_000_000
-            for value in islice(values, start, None):
-                if value.__class__ is not bytes or not self._put(
-                    known, number, value, None, time_ms, (), None, self.memory_limit, only=(batch, stop)
-                ):
-                    break
-                stop += 1
-            return (batch, first, stop) if stop > first else None
 
     def _put(
         self,

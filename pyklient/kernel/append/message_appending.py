@@ -29,12 +29,13 @@ def append_messages(
     Return the number of appended copies, and a list of tuples (batch, first, stop), ordered by partition: the
     records *first* to *stop* - 1 of that batch were appended. Return also the partition of each copy, or
     nothing if the list has only one tuple.
-    If no copy was appended, the caller must pass the next message to ``send``.
+    If no copy was appended, the caller must pass the next message to ``send``. With encoders or a
+    partitioner, no copy is appended.
     """
     runs: dict[int, tuple[Batch, int, int]] = {}
     targets = array("i")
     known = appender._sendable.get(messages[start].topic) if 0 <= start < len(messages) else None
-    if known is None or known.count <= 0:
+    if known is None or known.count <= 0 or not appender._plain:
         return 0, [], targets
     written = 0
     with appender._lock:

@@ -64,7 +64,6 @@ class OpenBatches(Generic[B]):
         tracker: Tracker,
         batch_size: int,
         memory_limit: int,
-        plain: bool,
         new_topic: Callable[[int], Any],
         new_batch: Callable[[Tracker, str, int, float, int], B],
     ) -> None:
@@ -82,8 +81,7 @@ class OpenBatches(Generic[B]):
         self._open_batches = 0
         self._known: dict[str, Any] = {}
         # The topics that ``send`` sees: none if it has to decline everything.
-        self._plain = plain
-        self._sendable: dict[str, Any] = self._known if plain else {}
+        self._sendable: dict[str, Any] = self._known
         # The topic that the kernel's half looked up last, if it remembers that.
         self._latest: Any = None
 
@@ -206,8 +204,7 @@ class OpenBatches(Generic[B]):
 
     def open(self) -> None:
         """Accept records again after ``shut``."""
-        if self._plain:
-            self._sendable = self._known
+        self._sendable = self._known
 
     def _seal(self, batches: list[Any], first: int) -> None:
         """Seal the batches under construction in *batches*, a list by partition, for all partitions from the

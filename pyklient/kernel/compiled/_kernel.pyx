@@ -75,6 +75,7 @@ from pyklient.kernel.append.open_batches import (
     CALLBACK_COST,
     OpenBatches,
 )
+from pyklient.kernel.append.user_functions import NO_FUNCTIONS, checked_partition, encoded_bytes
 
 __all__ = [
     "Appender",
@@ -89,6 +90,7 @@ __all__ = [
     "LeasedIterator",
     "Message",
     "MessageIterator",
+    "append_many",
     "append_messages",
     "append_rows",
     "array_hash",
@@ -176,11 +178,13 @@ include "decode/record_parsing.pxi"
 include "append/record_encoding.pxi"
 include "reused_memory.pxi"
 include "append/appender.pxi"
+include "append/user_functions.pxi"
 include "decode/column_builder.pxi"
 include "decode/lazy_messages.pxi"
 include "decode/lease.pxi"
 include "append/arrow_rows.pxi"
 include "append/message_appending.pxi"
+include "append/bulk_appending.pxi"
 include "classic/keyed_message.pxi"
 include "classic/event_buffer.pxi"
 include "classic/java_hashes.pxi"

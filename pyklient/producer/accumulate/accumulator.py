@@ -1,8 +1,8 @@
 """Gathers records in batches for the sender, and makes users' threads wait when memory is full.
 
 The kernel's ``Appender`` handles a plain ``send`` alone. A record that the kernel cannot append is passed to
-``append_slowly``. The reason may be a value that needs an encoder, a topic that is not known yet, a full
-batch, or a lack of memory. If the reason is a wrong argument, ``append_slowly`` raises an error.
+``append_slowly``. The reason may be a topic that is not known yet, a full batch, or a lack of memory. If the
+reason is a wrong argument, ``append_slowly`` raises an error.
 
 The batch lock (see ``pyklient.producer.locks``) is held while a batch is begun, while a thread joins or
 leaves the queue for memory, and while batches are counted. Each step leaves consistent state, because a
@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 
 from pyklient import argument_checks
 from pyklient.errors import KafkaError, for_another
-from pyklient.kernel import Appender, Batch, Delivery
+from pyklient.kernel import Appender, Batch, Delivery, UserFunctions
 from pyklient.metrics.producer_counts import ProducerCounts
 from pyklient.producer.accumulate.batch_sealing import BatchSealer
 from pyklient.producer.accumulate.limits import Limits
 from pyklient.producer.accumulate.partition_choice import PartitionChoice
-from pyklient.producer.accumulate.partitioner import Partitioner, StickyPartitioner
+from pyklient.producer.accumulate.partitioner import StickyPartitioner
 from pyklient.producer.accumulate.record_checks import CheckedRecord, RecordChecker
 from pyklient.producer.accumulate.unfinished_batches import UnfinishedBatches
 from pyklient.producer.delivery_tracker import DeliveryTracker, check_callback, run_callbacks
@@ -53,8 +53,7 @@ class RecordAccumulator:
         self,
         limits: Limits,
         clocks: Clocks,
-        checker: RecordChecker,
-        partitioner: Partitioner | None,
+        functions: UserFunctions,
         sticky: StickyPartitioner,
         topics: TopicMetadata,
         thread: SenderThread,
@@ -65,18 +64,19 @@ class RecordAccumulator:
             self.append_slowly,
             self.tracker,
             clocks.wall_ns,
-            plain=checker.passes_bytes and partitioner is None,
             batch_size=min(limits.batch_size, limits.max_request_size) - BATCH_SIZE,
             memory_limit=limits.buffer_memory,
+            functions=functions,
         )
         self.new_batches: deque[Batch] = deque()
         """New batches for the sender, the oldest first. A batch may be empty if Ctrl-C ended a ``send``."""
         self.sealer = BatchSealer(self.appender, limits.batch_size, limits.linger)
         self.limits = limits
         self.clocks = clocks
-        self._checker = checker
+        self.functions = functions
+        self._checker = RecordChecker(functions, clocks.wall_ns)
         self.topics = topics
-        self.choice = PartitionChoice(self.appender, topics, partitioner, sticky)
+        self.choice = PartitionChoice(self.appender, topics, functions.partitioner, sticky)
         self.thread = thread
         self._started = False
         self._waiting: deque[Wakeup] = deque()
@@ -97,28 +97,27 @@ class RecordAccumulator:
         timestamp_ms: int | None = None,
         headers: Any = None,
         on_delivery: Callable[[Delivery], object] | None = None,
+        encoded: bool = False,
+        chosen: int | None = None,
     ) -> Delivery:
-        """Append a record that the kernel cannot append by itself. Arguments and errors are the same as those
-        of ``Producer.send``."""
+        """Append a record that the kernel cannot append by itself, as ``Producer.send`` does. If *encoded* is
+        true, the encoders have already been called. *chosen* is the partition that the partitioner has
+        already chosen, or None."""
         self.raise_if_held()
-        if not self._started:
-            self.start()
-        record = self._checker.check(topic, value, key, timestamp_ms, headers)
+        self.start()
+        record = self._checker.check(topic, value, key, timestamp_ms, headers, encoded=encoded)
         check_callback(on_delivery)
         self.limits.check_record(topic, record.size)
-        may_wait = not self.thread.is_current()
-        deadline = self.clocks.monotonic() + (self.limits.max_block if may_wait else 0.0)
+        deadline = self.deadline()
         while True:
-            count = self.appender.partition_count(topic)
-            if not count:
+            if not self.appender.partition_count(topic):
                 # Checked only once for each topic, because the check takes time.
                 argument_checks.plain_function(on_delivery, "on_delivery")
-                count = self.topics.wait(topic, deadline)
-                self.appender.set_partitions(topic, count)
+            count = self.choice.partition_count(topic, deadline)
             if record.headers:
                 self.topics.requirements.check_headers()
-            number = self.choice.choose(topic, record.key, partition, count, deadline)
-            delivery = self._append_or_wait(topic, number, record, on_delivery, deadline, may_wait)
+            number = self.choice.choose(topic, record.key, partition, count, deadline, chosen)
+            delivery = self._append_or_wait(topic, number, record, on_delivery, deadline)
             if delivery is not None:
                 return delivery
 
@@ -224,6 +223,10 @@ class RecordAccumulator:
                 self.thread.start()
                 self._started = True
 
+    def deadline(self) -> float:
+        """Return the time until which the calling thread may wait. The sender's thread must not wait."""
+        return self.clocks.monotonic() + (0.0 if self.thread.is_current() else self.limits.max_block)
+
     def _append_or_wait(
         self,
         topic: str,
@@ -231,17 +234,16 @@ class RecordAccumulator:
         record: CheckedRecord,
         on_delivery: Callable[[Delivery], object] | None,
         deadline: float,
-        may_wait: bool,
     ) -> Delivery | None:
         """Append *record*. If there is not enough memory, first wait until other batches release memory.
 
         Return None if the partitions of the topic have changed meanwhile. Raises BufferFullError if there is
-        not enough memory at *deadline*, or, if *may_wait* is false, now.
+        not enough memory at *deadline*, or, in the sender's thread, now.
         """
         memory = self.limits.buffer_memory
         with self.tracker.lock:
             self.raise_if_held()
-            if not may_wait:
+            if self.thread.is_current():
                 delivery = self._append(topic, number, record, on_delivery, memory + self._extra_memory)
                 if delivery is None and self.appender.partition_count(topic):
                     raise self.limits.buffer_full(

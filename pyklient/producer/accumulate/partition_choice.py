@@ -5,8 +5,9 @@ import operator
 from collections.abc import Mapping
 from typing import Any
 
+from pyklient import argument_checks
 from pyklient.errors import ConfigurationError
-from pyklient.kernel import Appender, murmur2
+from pyklient.kernel import Appender, checked_partition, murmur2
 from pyklient.producer.accumulate.partitioner import Partitioner, StickyPartitioner
 from pyklient.producer.topic_metadata import TopicMetadata
 
@@ -32,17 +33,35 @@ class PartitionChoice:
         self._partitioner = partitioner
         self._sticky = sticky
 
+    def partition_count(self, topic: str, deadline: float) -> int:
+        """Return the number of partitions of *topic*. If it is not known, wait for the metadata until
+        *deadline*, as ``TopicMetadata.wait`` does."""
+        count = self._appender.partition_count(topic)
+        if not count:
+            count = self._topics.wait(argument_checks.topic_name(topic), deadline)
+            self._appender.set_partitions(topic, count)
+        return count
+
     def choose(
-        self, topic: str, key: bytes | None, partition: Any, count: int, deadline: float
+        self,
+        topic: str,
+        key: bytes | None,
+        partition: Any,
+        count: int,
+        deadline: float,
+        chosen: int | None = None,
     ) -> int | None:
         """Return the partition of a record, or None for the sticky partition of records without a key.
 
         *count* is the known number of partitions. If *partition* is not below *count*, the metadata is
-        refreshed first. Raises TypeError or ConfigurationError for a wrong *partition*.
+        refreshed first. *chosen* is what the partitioner has chosen for this record before, or None. Raises
+        TypeError or ConfigurationError for a wrong *partition*.
         """
         if partition is None:
+            if chosen is not None and chosen < count:
+                return chosen
             if self._partitioner is not None:
-                return self._partitioner(topic, key, count)
+                return checked_partition(topic, self._partitioner(topic, key, count), count)
             return None if key is None else murmur2(key) % count
         try:
             if isinstance(partition, bool):

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from pyklient import argument_checks
 from pyklient.errors import ConfigurationError
-from pyklient.kernel import encode_record
+from pyklient.kernel import UserFunctions, encode_record, encoded_bytes
 from pyklient.protocol.records.layout import BATCH_SIZE, INT64_MAX, Headers, HeaderTuple
 
 __all__ = ["CheckedRecord", "RecordChecker"]
@@ -29,27 +29,20 @@ class CheckedRecord(NamedTuple):
 
 
 class RecordChecker:
-    """Checks the arguments of ``send``, and turns them into a CheckedRecord. *clock_ns* returns nanoseconds
-    since 1970."""
+    """Checks the arguments of ``send``, and turns them into a CheckedRecord. *functions* has the encoders.
+    *clock_ns* returns nanoseconds since 1970."""
 
-    def __init__(
-        self,
-        key_encoder: Callable[[Any], bytes | None] | None,
-        value_encoder: Callable[[Any], bytes | None] | None,
-        clock_ns: Callable[[], int],
-    ) -> None:
-        self._key_encoder = key_encoder
-        self._value_encoder = value_encoder
+    def __init__(self, functions: UserFunctions, clock_ns: Callable[[], int]) -> None:
+        self._key_encoder = functions.key_encoder
+        self._value_encoder = functions.value_encoder
         self._clock_ns = clock_ns
         self._checked_topic = ""
 
-    @property
-    def passes_bytes(self) -> bool:
-        """True if the producer has no encoders. Keys and values are then bytes, and are sent as they are."""
-        return self._key_encoder is None and self._value_encoder is None
-
-    def check(self, topic: str, value: Any, key: Any, timestamp_ms: Any, headers: Any) -> CheckedRecord:
-        """Return the record that the arguments of ``send`` describe.
+    def check(
+        self, topic: str, value: Any, key: Any, timestamp_ms: Any, headers: Any, *, encoded: bool
+    ) -> CheckedRecord:
+        """Return the record that the arguments of ``send`` describe. If *encoded* is true, the encoders have
+        already been called for *key* and *value*.
 
         Raises TypeError or ConfigurationError for a wrong argument, ConfigurationError if an encoder does not
         return bytes, and any exception that an encoder raises.
@@ -58,26 +51,23 @@ class RecordChecker:
             raise TypeError(f"topic must be a non-empty string, not {topic!r}")
         if topic != self._checked_topic:
             self._checked_topic = argument_checks.topic_name(topic)
-        key_bytes = _encoded("key", key, self._key_encoder)
-        value_bytes = _encoded("value", value, self._value_encoder)
+        key_bytes = _bytes("key", key, None if encoded else self._key_encoder)
+        value_bytes = _bytes("value", value, None if encoded else self._value_encoder)
         pairs = _checked_headers(headers) if headers else ()
         time_ms = self._clock_ns() // 1_000_000 if timestamp_ms is None else _checked_timestamp(timestamp_ms)
         size = BATCH_SIZE + len(encode_record(0, 0, key_bytes, value_bytes, pairs))
         return CheckedRecord(key_bytes, value_bytes, time_ms, pairs, size)
 
 
-def _encoded(what: str, given: Any, encoder: Callable[[Any], bytes | None] | None) -> bytes | None:
-    data = given if encoder is None else encoder(given)
-    if data is None or data.__class__ is bytes:
-        result: bytes | None = data
-        return result
-    if isinstance(data, bytes | bytearray | memoryview):
-        return bytes(data)
+def _bytes(what: str, given: Any, encoder: Callable[[Any], Any] | None) -> bytes | None:
+    """Return *given*, a key or value, as bytes or None. *what* is "key" or "value"."""
     if encoder is not None:
-        raise ConfigurationError(
-            f"{what}_encoder returned {type(data).__name__} for a {type(given).__name__}; "
-            "it must return bytes or None"
-        )
+        return encoded_bytes(what, given, encoder(given))
+    if given is None or given.__class__ is bytes:
+        result: bytes | None = given
+        return result
+    if isinstance(given, bytes | bytearray | memoryview):
+        return bytes(given)
     if isinstance(given, str):
         raise TypeError(
             f"{what} is a str, and records hold bytes: pass {what}.encode(), or create the producer with "

@@ -34,7 +34,6 @@ class Mill:
             self._admit,
             Tracker(),
             lambda: 7_000_000_000,
-            plain=True,
             batch_size=batch_size,
             memory_limit=memory,
         )

@@ -37,7 +37,7 @@ class Tracker:
 class Bench:
     """An Appender of one kernel, driven by steps that can be repeated with the other kernel."""
 
-    def __init__(self, kernel: Any, *, plain: bool = True) -> None:
+    def __init__(self, kernel: Any) -> None:
         self.tracker = Tracker()
         self.now_ns = 1_700_000_000_000_999_999
         self.declined: list[Any] = []
@@ -49,7 +49,6 @@ class Bench:
             self._decline,
             self.tracker,
             lambda: self.now_ns,
-            plain=plain,
             batch_size=BATCH_SIZE,
             memory_limit=LIMIT,
         )
@@ -121,8 +120,8 @@ class Bench:
         return self.appender.append(topic, partition, value, key, 1_700_000_000_500, headers, None, limit)
 
     def _do_append_many(self, *arguments: Any) -> Any:
-        run = self.appender.append_many(*arguments)
-        return run if run is None else (self.batches.index(run[0]), *run[1:])
+        count, runs = self.kernel.append_many(self.appender, *arguments)
+        return count, [(self.batches.index(batch), *run) for batch, *run in runs]
 
     def _do_know(self, topic: str, partitions: int) -> None:
         self.appender.set_partitions(topic, partitions)
@@ -187,6 +186,12 @@ pairs = (
         [[("n", bytearray(b"v"))], [("n", 5)], [(b"n", b"v")], [("\ud800", b"")], 5, [["n", b"v"]]]
     )
 )
+columns = [
+    st.binary(max_size=90) | plain_bytes | odd,
+    st.binary(max_size=9) | plain_bytes | odd,
+    st.none() | checked | pairs,
+    st.none() | st.integers(0, 9) | odd,
+]
 verbs = st.sampled_from(["send", "send", "send_heard"])
 good: list[st.SearchStrategy[Any]] = [
     verbs,
@@ -215,9 +220,10 @@ steps = st.one_of(
     st.tuples(
         st.just("append_many"),
         topics,
-        st.none() | partitions,
-        st.lists(st.binary(max_size=90) | odd, max_size=9),
-        st.integers(0, 3),
+        st.integers(-1, 3),
+        *[st.lists(each, max_size=9) for each in columns[:1]],
+        *[st.none() | st.lists(each, min_size=5, max_size=9) for each in columns[1:]],
+        st.none() | partitions | st.lists(st.none() | partitions, min_size=5, max_size=9),
     ),
     st.tuples(st.just("know"), topics, st.integers(1, 4)),
     st.tuples(st.just("forget"), topics),
@@ -251,24 +257,17 @@ class TestEach:
             ("t", b"v", b"k", 1, 2, [("h", b"")], True),
         ]
 
-    def test_without_plain_everything_is_declined(self, kernel: Any) -> None:
-        bench = Bench(kernel, plain=False)
-        bench.appender.set_partitions("t", 1)
-        bench.appender.begin_batch("t", 0, 0.0)
-        assert bench.appender.send("t", b"v") == "declined"
-        assert bench.appender.append_many("t", None, [b"v"], 0) is None
-
     def test_a_clock_that_raises_is_heard_and_nothing_is_appended(self, kernel: Any) -> None:
         def broken() -> int:
             raise RuntimeError("the clock is broken")
 
-        appender = kernel.Appender(print, Tracker(), broken, plain=True, batch_size=100, memory_limit=9999)
+        appender = kernel.Appender(print, Tracker(), broken, batch_size=100, memory_limit=9999)
         appender.set_partitions("t", 1)
         batch = appender.begin_batch("t", 0, 0.0)
         with pytest.raises(RuntimeError, match="the clock is broken"):
             appender.send("t", b"v")
         with pytest.raises(RuntimeError, match="the clock is broken"):
-            appender.append_many("t", None, [b"v"], 0)
+            kernel.append_many(appender, "t", 0, [b"v"])
         assert batch.count == 0
 
     def test_a_clock_that_sends_loses_nothing(self, kernel: Any) -> None:
@@ -279,7 +278,7 @@ class TestEach:
                 appender.send("t", b"inner", timestamp_ms=5)
             return 9_000_000
 
-        appender = kernel.Appender(print, Tracker(), sending, plain=True, batch_size=100, memory_limit=9999)
+        appender = kernel.Appender(print, Tracker(), sending, batch_size=100, memory_limit=9999)
         appender.set_partitions("t", 1)
         batch = appender.begin_batch("t", 0, 0.0)
         appender.send("t", b"outer")
@@ -302,7 +301,7 @@ class TestEach:
         size = len(kernel.encode_record(0, 0, None, b"value"))
         for batch_size, limit in ((2 * size + spare, LIMIT), (LIMIT, BATCH_COST + 2 * size + spare)):
             appender = kernel.Appender(
-                lambda *_: None, Tracker(), lambda: 0, plain=True, batch_size=batch_size, memory_limit=limit
+                lambda *_: None, Tracker(), lambda: 0, batch_size=batch_size, memory_limit=limit
             )
             appender.set_partitions("t", 1)
             batch = appender.begin_batch("t", 0, 0.0)
@@ -358,7 +357,7 @@ class TestEach:
 
     def test_threads_that_send_at_once_lose_nothing(self, kernel: Any) -> None:
         appender = kernel.Appender(
-            lambda *given: None, Tracker(), lambda: 0, plain=True, batch_size=1 << 24, memory_limit=1 << 30
+            lambda *given: None, Tracker(), lambda: 0, batch_size=1 << 24, memory_limit=1 << 30
         )
         appender.set_partitions("t", 2)
         batches = [appender.begin_batch("t", number, 0.0) for number in range(2)]
@@ -389,16 +388,14 @@ def test_a_closed_batch_takes_nothing_even_where_it_is_still_to_be_found() -> No
     bench.step("open", "t", 0)
     bench.batches[0].sealed = True
     assert bench.appender.send("t", b"v") == "declined"
-    assert bench.appender.append_many("t", None, [b"v"], 0) is None
+    assert COMPILED.append_many(bench.appender, "t", 0, [b"v"]) == (0, [])
 
 
 def test_the_clock_of_the_system_is_read_the_same() -> None:
     import time
 
     for kernel in (PYTHON, COMPILED):
-        appender = kernel.Appender(
-            print, Tracker(), time.time_ns, plain=True, batch_size=100, memory_limit=9999
-        )
+        appender = kernel.Appender(print, Tracker(), time.time_ns, batch_size=100, memory_limit=9999)
         appender.set_partitions("t", 1)
         batch = appender.begin_batch("t", 0, 0.0)
         before = time.time_ns() // 1_000_000

@@ -110,10 +110,7 @@ def test_what_is_no_plain_record_is_declined_and_leaves_nothing_behind(
     assert (batch.count, bench.appender.used_memory) == (0, used)
 
 
-def test_everything_is_declined_where_encoders_are_needed_and_after_the_end(kernel: Any) -> None:
-    bench = Bench(kernel, plain=False)
-    bench.open()
-    assert bench.appender.send("clicks", b"x") is bench.nowhere
+def test_everything_is_declined_after_the_end(kernel: Any) -> None:
     bench = Bench(kernel)
     bench.open()
     bench.appender.shut()
@@ -192,20 +189,6 @@ def test_a_callback_is_charged_for(kernel: Any) -> None:
     plain = batch.charged
     bench.appender.send("clicks", b"x", None, None, None, None, print)
     assert batch.charged - plain > 100
-
-
-def test_many_values_are_taken_until_one_does_not_fit(kernel: Any) -> None:
-    bench = Bench(kernel, batch_size=150)
-    batch = bench.open()
-    values: list[Any] = [b"%025d" % number for number in range(10)]
-    assert bench.appender.append_many("clicks", None, values, 2) == (batch, 0, 4)
-    assert [value for _, _, value, _ in records_of(batch)] == values[2:6]
-    assert bench.appender.append_many("clicks", None, values, 6) is None
-    other = bench.open()
-    values[7] = "text"
-    assert bench.appender.append_many("clicks", 0, values, 6) == (other, 0, 1)
-    assert bench.appender.append_many("clicks", 5, values, 0) is None
-    assert bench.appender.append_many("other", 0, values, 0) is None
 
 
 def test_a_taken_batch_gets_no_more_records(kernel: Any) -> None:

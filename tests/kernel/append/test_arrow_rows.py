@@ -157,7 +157,7 @@ class TestEach:
         def broken() -> int:
             raise RuntimeError("the clock is broken")
 
-        appender = kernel.Appender(print, Tracker(), broken, plain=True, batch_size=100, memory_limit=9999)
+        appender = kernel.Appender(print, Tracker(), broken, batch_size=100, memory_limit=9999)
         appender.set_partitions("t", 1)
         batch = appender.begin_batch("t", 0, 0.0)
         with pytest.raises(RuntimeError, match="the clock is broken"):
@@ -165,9 +165,7 @@ class TestEach:
         assert batch.count == 0
 
     def test_threads_that_append_at_once_lose_nothing(self, kernel: Any) -> None:
-        appender = kernel.Appender(
-            print, Tracker(), lambda: 0, plain=True, batch_size=1 << 24, memory_limit=1 << 30
-        )
+        appender = kernel.Appender(print, Tracker(), lambda: 0, batch_size=1 << 24, memory_limit=1 << 30)
         appender.set_partitions("t", 2)
         batches = [appender.begin_batch("t", number, 0.0) for number in range(2)]
 

@@ -37,7 +37,7 @@ class Line:
     def __init__(self, kernel: Any) -> None:
         tracker = DeliveryTracker(SenderThread("pyklient-producer test"))
         self.appender = kernel.Appender(
-            lambda *_: None, tracker, lambda: 0, plain=True, batch_size=1_000_000, memory_limit=1 << 40
+            lambda *_: None, tracker, lambda: 0, batch_size=1_000_000, memory_limit=1 << 40
         )
         self.appender.set_partitions("t", 1)
 

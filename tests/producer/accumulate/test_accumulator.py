@@ -17,12 +17,11 @@ from pyklient.errors import (
     KafkaTimeoutError,
     MessageTooLargeError,
 )
-from pyklient.kernel import Batch, Delivery
+from pyklient.kernel import Batch, Delivery, UserFunctions
 from pyklient.kernel.append.open_batches import BATCH_COST
 from pyklient.producer.accumulate.accumulator import Clocks, RecordAccumulator
 from pyklient.producer.accumulate.limits import Limits
-from pyklient.producer.accumulate.partitioner import StickyPartitioner, as_partitioner
-from pyklient.producer.accumulate.record_checks import RecordChecker
+from pyklient.producer.accumulate.partitioner import StickyPartitioner
 from pyklient.producer.broker_requirements import BrokerRequirements
 from pyklient.producer.threads.sender_thread import SenderThread
 from pyklient.producer.topic_metadata import TopicMetadata
@@ -92,8 +91,7 @@ class Bench:
         self.accumulator = RecordAccumulator(
             limits,
             Clocks(lambda: 1_000_000_000, lambda: self.now),
-            RecordChecker(key_encoder, value_encoder, lambda: 1_000_000_000),
-            as_partitioner(partitioner),
+            UserFunctions(key_encoder, value_encoder, partitioner),
             StickyPartitioner(random.Random(1)),
             self.topics,
             self.thread,

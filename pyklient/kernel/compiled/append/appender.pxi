@@ -192,11 +192,18 @@ cdef class _Appending:
     cdef public _Topic _latest
     cdef object _decline
     cdef object _clock_ns
+    cdef object _key_encoder
+    cdef object _value_encoder
+    cdef object _partitioner
+    # True if the user has given neither encoders nor a partitioner
+    cdef bint _plain
 
-    def __init__(self, decline, clock_ns):
+    def __init__(self, decline, clock_ns, functions):
         self._decline = decline
         # None: the clock that is read here, without a call
         self._clock_ns = None if clock_ns is time_ns else clock_ns
+        self._key_encoder, self._value_encoder, self._partitioner = functions
+        self._plain = functions.none_given
 
     def send(
         self, topic, value, key=None, partition=None, timestamp_ms=None, headers=None, on_delivery=None
@@ -205,12 +212,9 @@ cdef class _Appending:
         cdef _Topic known = self._latest
         if known is None or known.name is not topic:
             known = self._find(topic)
-        if (
-            known is not None
-            and (on_delivery is None or callable(on_delivery))
-            and (value is None or type(value) is bytes)
-            and (key is None or type(key) is bytes)
-        ):
+        if known is not None:
+            if not self._plain:
+                return _prepare(self, topic, value, key, partition, timestamp_ms, headers, on_delivery)
             delivery = self._send(known, value, key, partition, timestamp_ms, headers, on_delivery)
             if delivery is not None:
                 return delivery
@@ -234,6 +238,8 @@ cdef class _Appending:
         cdef int64_t time_ms
         cdef int overflow = 0
         cdef bytes encoded = None
+        if not _is_plain_record(key, value) or not (on_delivery is None or callable(on_delivery)):
+            return None
         if partition is None:
             if key is None:
                 number = known.sticky
@@ -288,35 +294,6 @@ cdef class _Appending:
         encoded = _encoded_headers(headers) if headers else None
         return self._put(<_Topic>known, partition, value, key, timestamp_ms, encoded, on_delivery, limit, True)
 
-    def append_many(self, topic, partition, values, Py_ssize_t start):
-        """Append ``values[start:]``, without keys and headers, to the batch under construction of a
-        partition.
-
-        If *partition* is None, use the sticky partition, to which records without a key are sent at present.
-        Stop at the first value that is not a ``bytes`` object or does not fit into the batch. Return (batch,
-        first, stop): the appended records are the records *first* to *stop* - 1 of that batch. Return None if
-        nothing was appended; the caller must then pass the next value to ``send``.
-        """
-        cdef list plain = values if type(values) is list else list(values)
-        cdef PyObject* found = PyDict_GetItemWithError(self._sendable, topic)
-        if found is NULL or type(<object>found) is not _Topic:
-            return None
-        cdef _Topic known = <_Topic>found
-        cdef Py_ssize_t number = known.sticky if partition is None else partition
-        cdef int64_t time_ms = self._now()
-        cdef _RecordBuffer batch = _current(known, number)
-        if batch is None or start < 0:
-            return None
-        cdef Py_ssize_t first = batch.count
-        cdef Py_ssize_t index
-        for index in range(start, len(plain)):
-            value = plain[index]
-            if type(value) is not bytes or not self._write(
-                known, batch, value, None, time_ms, None, None, None, self.memory_limit, False
-            ):
-                break
-        return (batch, first, batch.count) if batch.count > first else None
-
     cdef Delivery _put(
         self,
         _Topic known,
@@ -363,6 +340,10 @@ cdef class _Appending:
         draft.headers = NO_HEADERS if headers is None else <const uint8_t*>PyBytes_AS_STRING(headers)
         draft.headers_size = 1 if headers is None else PyBytes_GET_SIZE(headers)
         return _write_draft(self, known, batch, &draft, time_ms, delivery, on_delivery, limit, any_size)
+
+
+cdef inline bint _is_plain_record(key, value):
+    return (value is None or type(value) is bytes) and (key is None or type(key) is bytes)
 
 
 cdef inline bint _write_draft(
@@ -486,15 +467,20 @@ class Appender(_Appending, OpenBatches):
     """Appends records to batches. Safe to use from several threads.
 
     If ``send`` cannot append a record by itself, for example because the topic is new or the batch is full,
-    it calls *decline* with the same arguments and returns the result. If *plain* is False, it does so for
-    every record, because an encoder or a partitioner of the user must be called. *clock_ns* returns the time
-    for records without a timestamp, in nanoseconds since 1970. *batch_size* limits the records of a batch in
-    bytes (a single record may be larger). *memory_limit* limits the memory of all batches whose records do
-    not all have a result yet.
+    it calls *decline* with the same arguments and returns the result. *clock_ns* returns the time for records
+    without a timestamp, in nanoseconds since 1970. *batch_size* limits the records of a batch in bytes (a
+    single record may be larger). *memory_limit* limits the memory of all batches whose records do not all
+    have a result yet.
+
+    If the user has given *functions*, ``send`` calls them for each record of a topic that it knows. If it
+    declines the record then, *decline* gets the encoded key and value, and two more arguments: True, and the
+    partition that the partitioner has chosen, or None. So no function is called twice for a record.
     """
 
     __module__ = "pyklient.kernel"
 
-    def __init__(self, decline, tracker, clock_ns, *, plain, batch_size, memory_limit):
-        OpenBatches.__init__(self, tracker, batch_size, memory_limit, plain, _Topic, Batch)
-        _Appending.__init__(self, decline, clock_ns)
+    def __init__(
+        self, decline, tracker, clock_ns, *, batch_size, memory_limit, functions=NO_FUNCTIONS
+    ):
+        OpenBatches.__init__(self, tracker, batch_size, memory_limit, _Topic, Batch)
+        _Appending.__init__(self, decline, clock_ns, functions)

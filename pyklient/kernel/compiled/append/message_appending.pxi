@@ -13,14 +13,15 @@ def append_messages(_Appending appender not None, list messages not None, Py_ssi
     batch or is not made of bytes, and after about ``AT_ONCE`` bytes. Return the number of appended copies,
     and a list of tuples (batch, first, stop), ordered by partition: the records *first* to *stop* - 1 of that
     batch were appended. Return also the partition of each copy, or nothing if the list has only one tuple.
-    If no copy was appended, the caller must pass the next message to ``send``.
+    If no copy was appended, the caller must pass the next message to ``send``. With encoders or a
+    partitioner, no copy is appended.
     """
     cdef Py_ssize_t count = PyList_GET_SIZE(messages)
     if not 0 <= start < count:
         return 0, [], array("i")
     cdef Message first = messages[start]
     cdef PyObject* found = PyDict_GetItemWithError(appender._sendable, first.topic)
-    if found is NULL or type(<object>found) is not _Topic:
+    if found is NULL or type(<object>found) is not _Topic or not appender._plain:
         return 0, [], array("i")
     cdef _Topic known = <_Topic>found
     cdef Py_ssize_t partitions = known.count
