@@ -107,7 +107,10 @@ class Faults:
         }
 
     def run(self, faults: int, say: Callable[[str], object]) -> None:
-        """Let *faults* faults happen, one after the other. *say* is called with each."""
+        """Let *faults* faults happen, one after the other, when each stage has committed a transaction. *say*
+        is called with each."""
+        for program in self._chain.programs:
+            program.wait_committed()
         order = [kind for _ in range(0, faults, len(_TEN)) for kind in self._dice.sample(_TEN, len(_TEN))]
         for number, kind in enumerate(order[:faults], 1):
             for program in self._chain.programs:

@@ -36,15 +36,18 @@ class Feed:
     def stop(self, messages: int) -> None:
         """Send as many messages as *messages* needs in all, and stop. Raises the error of a message that
         could not be sent."""
-        self.close()
+        self._end()
         if self._error is not None:
             raise self._error
         self._send(messages - self.sent.total())
         self._producer.flush(timeout=_PATIENCE)
-        self._producer.close()
 
     def close(self) -> None:
-        """End the thread."""
+        """End the thread, and close the producer."""
+        self._end()
+        self._producer.close()
+
+    def _end(self) -> None:
         self._stopping.set()
         self._thread.join(_PATIENCE)
 
