@@ -130,7 +130,7 @@ GROUPS = (
         "Values have 100 B. Each client's options limit a batch to so many records. The consumers read "
         "batches of this size, which confluent-kafka has produced.",
         (
-            *_of_batches(1, (40_000, 40_000), (300_000, 300_000)),
+            *_of_batches(1, (40_000, 40_000), (200_000, 200_000)),
             *_of_batches(18, (600_000, 400_000), (1_500_000, 1_000_000)),
             *_of_batches(150, (2_000_000, 1_000_000), (4_000_000, 1_500_000)),
             *_of_batches(10_000, (3_000_000, 1_200_000), (6_000_000, 1_500_000)),
