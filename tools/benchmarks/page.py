@@ -22,6 +22,7 @@ IMAGES = "benchmarks"
 """The folder of the charts, beside the page."""
 
 _SETTINGS = "Settings of each client"
+_SHAPES_TITLE = "Records of many shapes"
 _CHARTED = (PRODUCE, CONSUME)
 
 _HEAD = """\
@@ -63,12 +64,12 @@ Every consumer counts its records.
 The name of a scenario contains the size of a record's value. 100 B and 1 KiB are random bytes. A flight as
 JSON has about 300 bytes.
 
-The last tables, from "Batch sizes" on, compare pyklient with confluent-kafka, the fastest of the other
-clients, on records of many shapes. There, the CPU time of a producer begins when its first record is
-confirmed. The table "Start-up" has the time before. The CPU time of a consumer begins with its creation,
-because it fetches many records before the program gets the first.
-
 The figures on this page come from this machine:"""
+
+_SHAPES = """\
+The tables below compare pyklient with confluent-kafka, the fastest of the other clients, on records of many
+shapes. The CPU time of a producer begins when its first record is confirmed. The CPU time of a consumer
+begins with its creation, because it fetches many records before the program gets the first."""
 
 _TARGETS = """\
 A target is what pyklient is meant to reach. "CPU 5 times less" is about the CPU time per record, "2 times
@@ -100,6 +101,8 @@ def page(
         elif scenario.title in kept:
             sections[scenario.title] = kept[scenario.title]
     whole = whole_groups(finished)
+    if any(group in whole or group.title in kept for group in GROUPS):
+        sections[_SHAPES_TITLE] = _SHAPES
     for group in GROUPS:
         if group in whole:
             sections[group.title] = _group(group, finished, when)
