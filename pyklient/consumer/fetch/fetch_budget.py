@@ -22,6 +22,9 @@ _RESPONSES = 4
 responses would need newly allocated memory each time, which costs more than the system calls that they save.
 """
 
+_SLICES_AT_ONCE = 100
+"""The number of unread slices of responses at which a fetcher may look after each response, on average."""
+
 
 class ExpectedResponse:
     """The response that a fetcher expects from its leader."""
@@ -36,16 +39,29 @@ class ExpectedResponse:
 class FetchBudget:
     """Decides how many bytes may be fetched ahead. The fetchers call :meth:`allow` before each fetch.
 
-    The leader lookup replaces ``cursors`` and ``responses`` as a whole. Other threads may change the sizes in
-    these lists while :meth:`allow` adds them up. This is harmless: loops only free bytes, and every fetcher
-    sets the size of its ``ExpectedResponse`` before it calls :meth:`allow`.
+    The leader lookup replaces ``cursors`` and ``responses`` as a whole. Fetchers tell with
+    :meth:`note_fetched` which cursors have bytes. Other threads may change the sizes of all these while
+    :meth:`allow` adds them up. This is harmless: loops only free bytes, and every fetcher sets the size of
+    its ``ExpectedResponse`` before it calls :meth:`allow`.
     """
 
     def __init__(self, total: int) -> None:
         self._total = total
+        self._unread: set[Cursor] = set()
+        """The cursors with bytes that no loop has read, and maybe others. There may be ten thousand cursors,
+        and most of them have no such bytes."""
         self.cursors: Sequence[Cursor] = ()
         self.responses: Sequence[ExpectedResponse] = ()
         """The responses that the fetchers expect, one for each fetcher."""
+
+    def note_fetched(self, cursor: Cursor) -> None:
+        """Count the bytes of *cursor*, because its fetcher has queued some."""
+        self._unread.add(cursor)
+
+    def count_all(self) -> None:
+        """Look for cursors whose bytes are not counted although no loop has read them, because a loop has
+        returned them. Fetchers call this from time to time."""
+        self._unread.update([cursor for cursor in self.cursors if cursor.fetched > cursor.taken])
 
     def allow(
         self, cursors: Iterable[Cursor], per_partition: int, now: float, *, least: int = 1
@@ -84,11 +100,12 @@ class FetchBudget:
         for each in self.responses:
             if each is not response:
                 left -= each.size
-        for cursor in self.cursors:
-            left -= cursor.fetched - cursor.taken
-        own, reserved = self._own, 0
-        for cursor in allowed:
-            reserved += max(0, own - (cursor.fetched - cursor.taken))
+        own = self._own
+        reserved = own * len(allowed)
+        for cursor, waiting in self._unread_bytes():
+            left -= waiting
+            if cursor in allowed:
+                reserved -= min(own, waiting)
         fair = max(left // max(1, len(self.responses)), reserved)
         return min(most, max(min(fair, self._total // _RESPONSES), _SMALLEST_FETCH))
 
@@ -101,10 +118,22 @@ class FetchBudget:
         """Return the number of free bytes in the common half, if *own* bytes are reserved for each partition.
         It is negative if batches were larger than allowed."""
         spare = self._total // 2
-        # Not waiting_bytes: there may be thousands of cursors, and a property call for each would cost time.
-        for cursor in self.cursors:
-            spare -= max(0, cursor.fetched - cursor.taken - own)
+        for _, waiting in self._unread_bytes():
+            spare -= max(0, waiting - own)
         return spare
+
+    def _unread_bytes(self) -> list[tuple[Cursor, int]]:
+        """Return the cursors that have unread bytes, each with their number."""
+        found: list[tuple[Cursor, int]] = []
+        for cursor in tuple(self._unread):
+            waiting = cursor.fetched - cursor.taken
+            if waiting > 0 and cursor.active:
+                found.append((cursor, waiting))
+                continue
+            self._unread.discard(cursor)
+            if cursor.fetched > cursor.taken and cursor.active:
+                self._unread.add(cursor)  # its fetcher has queued bytes between these lines
+        return found
 
     @property
     def idle_allowed(self) -> int:
@@ -121,10 +150,24 @@ class ResponseMemory:
 
     def __init__(self) -> None:
         self._memory: list[tuple[int, list[FetchedBatches]]] = []
+        self._parts = 0
+        """The number of slices that were kept when ``compact`` looked at all of them."""
+        self._calls = 0
+        """The number of calls of ``compact_some`` since then."""
+        self._added = 0
+        """The number of bytes of the responses that were added since then."""
 
     def add(self, size: int, parts: list[FetchedBatches]) -> None:
         """Add a response of *size* bytes that has been divided into *parts*."""
         self._memory.append((size, parts))
+        self._added += size
+
+    def compact_some(self, idle_allowed: int) -> None:
+        """Call :meth:`compact`, but not after each response if many slices are unread: the time of a call
+        grows with their number."""
+        self._calls += 1
+        if self._calls * _SLICES_AT_ONCE >= self._parts or self._added >= idle_allowed // 4:
+            self.compact(idle_allowed)
 
     def compact(self, idle_allowed: int) -> None:
         """Forget responses that have been read or whose partitions were revoked.
@@ -132,6 +175,7 @@ class ResponseMemory:
         If the remaining responses keep more than *idle_allowed* bytes that are already read, copy the unread
         slices of the responses with the fewest unread bytes. The memory of these responses is then freed.
         """
+        self._calls = self._added = 0
         kept: list[tuple[int, list[FetchedBatches]]] = []
         idle: dict[int, int] = {}
         for size, parts in self._memory:
@@ -144,6 +188,7 @@ class ResponseMemory:
                 kept.append((size, unread))
                 idle[id(unread)] = size - left
         self._memory = kept
+        self._parts = sum(len(parts) for _, parts in kept)
         excess = sum(idle.values()) - idle_allowed
         if excess <= 0:
             return

@@ -5,7 +5,7 @@ changed since the last request, and a response contains only those with new reco
 receives, and tells the FetchSession the result.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from pyklient.error_codes import ErrorCode
@@ -50,29 +50,51 @@ class FetchSession:
         self._known: dict[TopicPartition, Wanted] = {}
 
     def fill(
-        self, request: FetchRequest, wanted: Mapping[TopicPartition, Wanted], *, by_id: bool = False
+        self,
+        request: FetchRequest,
+        wanted: Mapping[TopicPartition, Wanted],
+        changed: Collection[TopicPartition] | None = None,
+        *,
+        by_id: bool = False,
     ) -> None:
         """Fill in *request*, so that the leader sends records of the partitions in *wanted* and of no others.
 
-        With *by_id*, the version of the request names topics by their ids only (13 and later). A session
-        holds names or ids, so a change from one to the other opens another session.
+        *changed* are the partitions for which *wanted* may differ from that of the last call; None stands for
+        all of them. With *by_id*, the version of the request names topics by their ids only (13 and later). A
+        session holds names or ids, so a change from one to the other opens another session.
         """
         if by_id != self._by_id:
             self.restart()
             self._by_id = by_id
+        named: Mapping[TopicPartition, Wanted]
+        forgotten: Mapping[TopicPartition, Wanted]
         if self._epoch == _OPENING:
-            named, forgotten = dict(wanted), {}
+            named, forgotten = wanted, {}
+            self._known = dict(wanted)
         else:
-            named = {where: want for where, want in wanted.items() if self._known.get(where) != want}
-            forgotten = {
-                where: before
-                for where, before in self._known.items()
-                if where not in wanted or (by_id and wanted[where].topic_id != before.topic_id)
-            }
-        self._known = dict(wanted)
+            named, forgotten = self._difference(wanted, changed, by_id)
         request.session_id, request.session_epoch = self._id, self._epoch
         request.topics = _topics(named)
         request.forgotten_topics_data = _forgotten(forgotten) if forgotten else []
+
+    def _difference(
+        self, wanted: Mapping[TopicPartition, Wanted], changed: Collection[TopicPartition] | None, by_id: bool
+    ) -> tuple[Mapping[TopicPartition, Wanted], Mapping[TopicPartition, Wanted]]:
+        """Return what is new in *wanted*, and what is not wanted any more, and remember *wanted*."""
+        known = self._known
+        named: dict[TopicPartition, Wanted] = {}
+        forgotten: dict[TopicPartition, Wanted] = {}
+        for where in {**wanted, **known} if changed is None else changed:
+            before, want = known.get(where), wanted.get(where)
+            if before == want:
+                continue
+            if want is not None:
+                named[where] = known[where] = want
+            if before is not None and (want is None or (by_id and want.topic_id != before.topic_id)):
+                forgotten[where] = before
+                if want is None:
+                    del known[where]
+        return named, forgotten
 
     def accept(self, response: FetchResponse) -> None:
         """Update the session after *response*, which has no error for the whole request."""

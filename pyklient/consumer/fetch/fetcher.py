@@ -12,18 +12,19 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeAlias
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.fetch.fetch_budget import ExpectedResponse, FetchBudget, ResponseMemory
+from pyklient.consumer.fetch.fetch_plan import FetchPlan
 from pyklient.consumer.fetch.fetch_position import Cursor, FetchedBatches, FetchFailure
-from pyklient.consumer.fetch.fetch_session import FetchSession, Wanted, name_all
-from pyklient.consumer.fetch.fetcher_handover import FetchedPartition, within_queues
+from pyklient.consumer.fetch.fetch_session import FetchSession, name_all
+from pyklient.consumer.fetch.fetcher_handover import FetchedPartition
 from pyklient.consumer.fetch.max_wait import MaxWait
 from pyklient.consumer.fetch.open_transactions import OpenTransactions
-from pyklient.consumer.fetch.partial_messages import LIMITED, as_many_as_fit, ask_for_more
+from pyklient.consumer.fetch.partial_messages import LIMITED, ask_for_more
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import (
     BrokerError,
@@ -42,9 +43,7 @@ from pyklient.net.connection_pool import Purpose
 from pyklient.net.network_client import NetworkClient
 from pyklient.outage import Outage
 from pyklient.protocol.messages import FetchRequest, FetchResponse
-from pyklient.protocol.primitives import ZERO_UUID
 from pyklient.protocol.records import AbortedTransactions
-from pyklient.topic_partition import TopicPartition
 
 __all__ = ["Fetcher", "may_pass"]
 
@@ -85,7 +84,7 @@ class Fetcher:
         self._open_transactions = open_transactions
         self._seek = seek
         self._inbox: queue.SimpleQueue[FetchedPartition | None] = queue.SimpleQueue()
-        self._states: dict[TopicPartition, FetchedPartition] = {}
+        self._plan = FetchPlan(budget, config)
         self._memory = ResponseMemory()
         self._connection: Connection | None = None
         self._session = FetchSession()
@@ -113,79 +112,73 @@ class Fetcher:
         try:
             while not self._closing:
                 self._admit()
-                if allowed := self._allowed():
-                    self._fetch(allowed)
+                if self._plan.update(time.monotonic(), self._least):
+                    self._fetch()
                 else:
                     self._wait_for_budget()
         except (ClosedError, ForkError):
             pass
         except Exception as error:
             log.exception("reading from broker %d has stopped unexpectedly; please report this", self.node_id)
-            for state in self._states.values():
+            for state in self._plan.states.values():
                 state.queue.fail(error)
-
-    def _allowed(self) -> dict[Cursor, int]:
-        limit = self._config.max_partition_fetch_bytes
-        states: Iterable[FetchedPartition] = self._states.values()
-        if self._config.queued_max_message_chunks is not None:
-            states = within_queues(states)
-        cursors = [state.cursor for state in states if not state.cursor.owned.paused]
-        return self._budget.allow(cursors, limit, time.monotonic(), least=self._least)
 
     def _admit(self) -> None:
         """Add the cursors that other threads have handed over, and drop the cursors that are not active
         any more."""
         while not self._inbox.empty():
             self._adopt(self._inbox.get_nowait())
-        gone = [partition for partition, state in self._states.items() if not state.cursor.active]
-        for partition in gone:
-            if self._states.pop(partition).cursor.dropped:
+        gone = self._plan.drop_inactive(time.monotonic())
+        for state in gone:
+            if state.cursor.dropped:
                 self._max_wait.note_move()
             else:
-                self._open_transactions.drop(partition)
+                self._open_transactions.drop(state.cursor.partition)
         if gone:
             self._memory.compact(self._budget.idle_allowed)
 
     def _adopt(self, state: FetchedPartition | None) -> None:
         if state is not None:
-            if state.cursor.partition in self._states:
+            if state.cursor.partition in self._plan.states:
                 self._max_wait.note_move()
-            self._states[state.cursor.partition] = state
+            self._plan.add(state)
 
     def _wait_for_budget(self) -> None:
         """Wait because the fetch budget is used up. The wait ends when a loop has decoded something, when a
         partition is resumed, or when there is a new cursor."""
-        for state in self._states.values():
+        for state in self._plan.states.values():
             state.cursor.on_decoded = self._wake
-        if not self._states:
+        if not self._plan.states:
             self._outage.passed_by(_GONE_AFTER, "other brokers lead the partitions now")
         # A loop may have read something before it could see that this thread waits for it.
-        if not self._allowed():
+        if not self._plan.update(time.monotonic(), self._least):
             with suppress(queue.Empty):
                 self._adopt(self._inbox.get(timeout=_TICK))
 
     def _wake(self) -> None:
         self._inbox.put(None)
 
-    def _fetch(self, allowed: Mapping[Cursor, int]) -> None:
-        """Send one request for the cursors *allowed*, and handle its response."""
+    def _fetch(self) -> None:
+        """Send one request, as planned, and handle its response."""
+        plan = self._plan
         timeout = self._config.request_timeout_ms / 1000
-        self.response.size = self._budget.response_limit(self.response, allowed, self._config.fetch_max_bytes)
+        most = self._config.fetch_max_bytes
+        self.response.size = self._budget.response_limit(self.response, plan.allowed, most)
         try:
             connection = self._connect(timeout)
-            version = connection.version_of(FetchRequest, _newest(allowed))
+            version = connection.version_of(FetchRequest, None if plan.has_ids else _BY_NAME)
             self._least = 1 if version >= LIMITED else self._config.max_partition_fetch_bytes
             if version < LIMITED:
-                allowed = as_many_as_fit(self._states, allowed, self._config.fetch_max_bytes)
-            max_wait_ms = self._max_wait.next_ms(self._left_out(allowed))
-            request = self._request(allowed, version, max_wait_ms)
+                plan.reduce(most)
+            max_wait_ms = self._max_wait.next_ms(plan.left_out)
+            request = self._request(version, max_wait_ms)
             response: FetchResponse = connection.ask(
                 request, max_wait_ms / 1000 + timeout, max_version=version
             )
             if not response.error_code:
                 self._outage.ended()
                 self._session.accept(response)
-                self._accept(allowed, response, version)
+                self._accept(response, by_id=version > _BY_NAME)
             elif not self._session.accept_error(response.error_code):
                 raise broker_error(response.error_code, f"cannot fetch from broker {self.node_id}")
         except (ClosedError, ForkError):
@@ -197,7 +190,7 @@ class Fetcher:
             if may_pass(error):
                 self._lose_all(error)
             else:
-                for state in list(self._states.values()):
+                for state in list(plan.states.values()):
                     self._fail(state, error)
         finally:
             self.response.size = 0
@@ -209,58 +202,41 @@ class Fetcher:
             self._session.restart()
         return connection
 
-    def _request(self, allowed: Mapping[Cursor, int], version: int, max_wait_ms: int) -> FetchRequest:
-        """Return a request that fetches each cursor in *allowed* from its position, up to its limit in
-        bytes."""
+    def _request(self, version: int, max_wait_ms: int) -> FetchRequest:
+        """Return a request in *version* that asks for what is planned."""
         request = FetchRequest(
             max_wait_ms=max_wait_ms,
             min_bytes=self._config.fetch_min_bytes,
             max_bytes=self.response.size,
             isolation_level=_ISOLATION[self._config.isolation_level],
         )
-        wanted = {
-            cursor.partition: Wanted(cursor.position or 0, limit, cursor.leader_epoch, cursor.topic_id)
-            for cursor, limit in allowed.items()
-        }
-        if None not in [cursor.end for cursor in allowed]:
-            name_all(request, wanted)
+        plan = self._plan
+        changed = plan.take_changed()
+        if plan.bounded:
+            name_all(request, plan.wanted)
         else:
-            self._session.fill(request, wanted, by_id=version > _BY_NAME)
+            self._session.fill(request, plan.wanted, changed, by_id=version > _BY_NAME)
         return request
-
-    def _left_out(self, allowed: Mapping[Cursor, int]) -> list[Cursor]:
-        """Return the cursors that are not in *allowed*, although they are not paused."""
-        if len(allowed) == len(self._states):
-            return []
-        cursors = [state.cursor for state in self._states.values()]
-        return [cursor for cursor in cursors if cursor not in allowed and not cursor.owned.paused]
 
     def _lose_all(self, error: KafkaError | None) -> None:
         if error is not None:
             self._outage.failed(error, "looking up the leaders of its partitions")
-        for state in list(self._states.values()):
+        for state in list(self._plan.states.values()):
             self._lose(state, error)
 
     def _lose(self, state: FetchedPartition, error: KafkaError | None) -> None:
-        del self._states[state.cursor.partition]
+        self._plan.remove(state.cursor.partition)
         self._seek(state, error)
 
-    def _accept(self, allowed: Mapping[Cursor, int], response: FetchResponse, version: int) -> None:
-        by_id = version > _BY_NAME
-        asked = {
-            (each.topic_id if by_id else each.partition.topic, each.partition.partition): each
-            for each in allowed
-        }
+    def _accept(self, response: FetchResponse, *, by_id: bool) -> None:
+        """Queue the records in *response*. It names topics by their ids if *by_id* is true."""
+        plan = self._plan
         size, now = 0, time.monotonic()
         parts: list[FetchedBatches] = []
         for topic in response.responses:
             for data in topic.partitions:
-                cursor = asked.get((topic.topic_id if by_id else topic.topic, data.partition_index))
-                if (
-                    cursor is None
-                    or not cursor.active
-                    or (state := self._states.get(cursor.partition)) is None
-                ):
+                state = plan.asked(topic.topic_id if by_id else topic.topic, data.partition_index)
+                if state is None or not (cursor := state.cursor).active:
                     continue
                 if data.high_watermark >= 0:
                     cursor.counts.readable_to = _readable_to(data, self._config.isolation_level)
@@ -269,18 +245,19 @@ class Fetcher:
                 elif data.records:
                     size += len(data.records)
                     cursor.counts.fetched.add(0, len(data.records), now)
-                    parts += self._queue(state, data, allowed[cursor])
-                elif cursor.end is not None and size == 0 and len(allowed) == 1:
+                    parts += self._queue(state, data, plan.allowed[cursor])
+                elif cursor.end is not None and size == 0 and len(plan.allowed) == 1:
                     self._pass_gap(state, data)
                 self._open_transactions.note(cursor, data, now)
         self._open_transactions.check(now)
         self._memory.add(size, parts)
-        self._memory.compact(self._budget.idle_allowed)
+        self._memory.compact_some(self._budget.idle_allowed)
 
     def _queue(self, state: FetchedPartition, data: _PartitionData, asked: int) -> list[FetchedBatches]:
         """Put the records in *data*, up to the last whole batch, into the queue of *state*."""
         records: memoryview = memoryview(data.records or b"")
         cursor = state.cursor
+        self._plan.note_change(cursor)
         position = cursor.position or 0
         try:
             runs = whole_batches(records)
@@ -307,11 +284,9 @@ class Fetcher:
         cursor.position = position
         state.failures = 0
         state.queue.put(fetched)
-        del self._states[cursor.partition]
-        if not cursor.finished:
-            # The partition goes to the end of the next request. If the response is full, the other partitions
-            # come first.
-            self._states[cursor.partition] = state
+        self._budget.note_fetched(cursor)
+        if cursor.finished:
+            self._plan.remove(cursor.partition)
         return fetched
 
     def _pass_gap(self, state: FetchedPartition, data: _PartitionData) -> None:
@@ -326,7 +301,7 @@ class Fetcher:
         if cursor.end is not None and readable >= cursor.end > position:
             cursor.position = cursor.end
             state.queue.put([FetchedBatches(cursor, memoryview(b""), position, cursor.end)])
-            del self._states[cursor.partition]
+            self._plan.remove(cursor.partition)
 
     def _accept_error_code(self, state: FetchedPartition, code: int) -> None:
         """Handle the error *code* of one partition: fetch it again, look up its leader again, or make its
@@ -351,7 +326,7 @@ class Fetcher:
 
     def _fail(self, state: FetchedPartition, error: KafkaError) -> None:
         """Stop fetching a partition until its loop has raised *error* and a new loop continues."""
-        del self._states[state.cursor.partition]
+        self._plan.remove(state.cursor.partition)
         self._max_wait.note_move()
         state.queue.put([FetchFailure(state.cursor, error, state.cursor.position)])
 
@@ -388,12 +363,3 @@ def _readable_to(data: _PartitionData, isolation_level: str) -> int:
     partition."""
     stable = data.last_stable_offset
     return stable if isolation_level == "read_committed" and stable >= 0 else data.high_watermark
-
-
-def _newest(allowed: Iterable[Cursor]) -> int | None:
-    """Return the newest version of Fetch that can name the topics of *allowed*. Return None if any version
-    can."""
-    for cursor in allowed:
-        if cursor.topic_id == ZERO_UUID:
-            return _BY_NAME
-    return None

@@ -160,33 +160,34 @@ class LeaderLookup:
         if self._homeless:
             first = min(each.retry_at for each in self._homeless) - time.monotonic()
             wait = min(wait, max(first, self._backoff.pause(self._failures) if self._failures else 0.0))
+        arrived: list[FetchedPartition] = []
+        some_may_be_gone = False
         try:
             item = self._inbox.get(timeout=max(0.0, wait))
             while True:
                 if isinstance(item, FetchedPartition):
-                    self._adopt(item)
+                    arrived.append(item)
                 elif item is not None:
-                    self._homeless += item
-                    self._read(each for each in (*self._all, *item) if each.cursor.active)
+                    arrived += item
+                    some_may_be_gone = True
                 item = self._inbox.get_nowait()
         except queue.Empty:
             pass
+        self._adopt([each for each in arrived if each.cursor.active], some_may_be_gone)
 
-    def _read(self, states: Iterable[FetchedPartition]) -> None:
-        """Replace the list of all cursors with those of *states*."""
-        self._all = tuple(states)
-        self._budget.cursors = tuple(each.cursor for each in self._all)
+    def _adopt(self, states: Sequence[FetchedPartition], some_may_be_gone: bool) -> None:
+        """Begin to look up the leaders of the partitions of *states*. A cursor in *states* may replace a
+        dropped cursor of the same partition.
 
-    def _adopt(self, state: FetchedPartition) -> None:
-        """Begin to look up the leader of a partition. The cursor of *state* may replace a dropped cursor of
-        the same partition."""
-        cursor = state.cursor
-        if not cursor.active:
-            return  # The partition was revoked just before. A newer cursor of it must stay.
-        self._homeless.append(state)
-        if cursor not in self._budget.cursors:
-            others = (each for each in self._all if each.cursor.partition != cursor.partition)
-            self._read((*others, state))
+        If *some_may_be_gone*, cursors that are not active any more are removed from the list of all cursors.
+        """
+        self._homeless += states
+        known = set(self._budget.cursors) if states else set()
+        if some_may_be_gone or any(each.cursor not in known for each in states):
+            # One new list for all of them: there may be thousands, for example after a broker has failed.
+            newest = {each.cursor.partition: each for each in (*self._all, *states) if each.cursor.active}
+            self._all = tuple(newest.values())
+            self._budget.cursors = tuple(each.cursor for each in self._all)
 
     def _look_in(self) -> float:
         """Return the seconds until the metadata of the topics is to be refreshed."""
@@ -259,17 +260,23 @@ class LeaderLookup:
                 by_leader.setdefault(leader.id, []).append(each)
         for node_id, states in by_leader.items():
             if self._find_starts([each for each in states if each.cursor.position is None]):
+                self._remove(states)
                 for each in states:
-                    self._homeless.remove(each)
                     if each.cursor.position is not None:
                         self._fetcher(node_id).assign(each)
+
+    def _remove(self, states: Iterable[FetchedPartition]) -> None:
+        """Remove *states* from the partitions without a leader."""
+        gone = set(states)
+        self._homeless = [each for each in self._homeless if each not in gone]
 
     def _fail_topics(self, metadata: Metadata) -> None:
         """Make the loops raise the error of each topic that the brokers do not allow. A new loop tries
         again."""
         errors = metadata.topic_errors({each.cursor.partition.topic for each in self._homeless})
-        for each in [each for each in self._homeless if each.cursor.partition.topic in errors]:
-            self._homeless.remove(each)
+        failed = [each for each in self._homeless if each.cursor.partition.topic in errors]
+        self._remove(failed)
+        for each in failed:
             error = errors[each.cursor.partition.topic]
             each.queue.put([FetchFailure(each.cursor, error, each.cursor.position)])
 

@@ -14,6 +14,7 @@ def room(total: int, *waiting: int) -> tuple[FetchBudget, list[Cursor]]:
     for cursor, size in zip(cursors, waiting, strict=True):
         cursor.fetched = size
     made.cursors = cursors
+    made.count_all()
     made.responses = [ExpectedResponse()]
     return made, cursors
 
@@ -45,6 +46,7 @@ def test_readers_that_stand_still_leave_room_for_those_that_read() -> None:
         left = made.response_limit(ExpectedResponse(), allowed, 50 * MIB)
         for cursor, limit in allowed.items():
             cursor.fetched += min(limit, left)
+            made.note_fetched(cursor)
             left -= min(limit, left)
         for cursor in read:
             cursor.taken = cursor.fetched
@@ -57,6 +59,7 @@ def test_readers_that_stand_still_leave_room_for_those_that_read() -> None:
 def test_a_reader_is_fetched_for_as_far_ahead_as_it_gets_in_a_second() -> None:
     made, (cursor, _) = room(64 * MIB, 0, 0)
     cursor.fetched = 10 * MIB
+    made.note_fetched(cursor)
     assert cursor in made.allow([cursor], MIB, 0.0), "nobody knows yet how fast it reads"
     cursor.taken = 5 * MIB
     assert cursor not in made.allow([cursor], MIB, 1.0), "five MiB a second, five are waiting"

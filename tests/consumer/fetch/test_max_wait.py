@@ -1,6 +1,5 @@
 """The time that a broker may wait for data, after a partition has moved to another offset."""
 
-from collections.abc import Mapping
 from itertools import islice
 
 import pytest
@@ -38,11 +37,9 @@ def test_one_seek_after_another_does_not_wait_for_the_broker_each_time(
     waits: list[int] = []
     request = Fetcher._request
 
-    def recording(
-        fetcher: Fetcher, allowed: Mapping[Cursor, int], version: int, max_wait_ms: int
-    ) -> FetchRequest:
+    def recording(fetcher: Fetcher, version: int, max_wait_ms: int) -> FetchRequest:
         waits.append(max_wait_ms)
-        return request(fetcher, allowed, version, max_wait_ms)
+        return request(fetcher, version, max_wait_ms)
 
     monkeypatch.setattr(Fetcher, "_request", recording)
     partition = TopicPartition(feed.topic(1, *"ab"), 0)

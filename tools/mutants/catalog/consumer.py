@@ -199,11 +199,20 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a paused partition is fetched",
-        "pyklient/consumer/fetch/fetcher.py",
-        "[state.cursor for state in states if not state.cursor.owned.paused]",
-        "[state.cursor for state in states]",
+        "pyklient/consumer/fetch/fetch_plan.py",
+        "[state.cursor for state in may_fetch if not state.cursor.owned.paused]",
+        "[state.cursor for state in may_fetch]",
         (
             "tests/consumer/test_stream_control.py::test_a_paused_partition_keeps_what_was_fetched_and_is_not_fetched_more",
+        ),
+    ),
+    Mutant(
+        "consumer: each request looks at all partitions",
+        "pyklient/consumer/fetch/fetch_plan.py",
+        "            or (self._updates + 1) * _PARTITIONS_AT_ONCE >= len(self.states)",
+        "            or True",
+        (
+            "tests/consumer/fetch/test_fetch_plan.py::test_a_request_takes_as_many_steps_with_forty_times_the_partitions",
         ),
     ),
     Mutant(
@@ -261,8 +270,8 @@ MUTANTS: Final = (
     Mutant(
         "consumer: a fetch session forgets nothing",
         "pyklient/consumer/fetch/fetch_session.py",
-        "if where not in wanted or (by_id and",
-        "if (where in wanted and by_id and",
+        "(want is None or (by_id and",
+        "(want is not None and (by_id and",
         (
             "tests/consumer/fetch/test_fetch_session.py::test_the_first_request_opens_a_session_and_the_next_names_what_has_changed",
         ),
@@ -270,8 +279,8 @@ MUTANTS: Final = (
     Mutant(
         "consumer: a fetch session names only new partitions",
         "pyklient/consumer/fetch/fetch_session.py",
-        "if self._known.get(where) != want}",
-        "if where not in self._known}",
+        "            if before == want:",
+        "            if before is not None and want is not None:",
         (
             "tests/consumer/fetch/test_fetch_session.py::test_the_first_request_opens_a_session_and_the_next_names_what_has_changed",
         ),
