@@ -232,7 +232,7 @@ def test_close_fails_senders_that_wait_for_memory(broker: ProduceBroker) -> None
 
     thread = threading.Thread(target=fill, daemon=True)
     thread.start()
-    wait_until(lambda: bool(producer._accumulator._waiting))
+    wait_until(lambda: bool(producer._accumulator._waiting.wakeups))
     with pytest.raises(DeliveryError):
         producer.close(0)
     thread.join(5)

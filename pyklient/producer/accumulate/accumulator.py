@@ -13,7 +13,8 @@ anywhere.
 from collections import deque
 from collections.abc import Callable
 from copy import copy
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 from pyklient import argument_checks
 from pyklient.errors import KafkaError, for_another
@@ -25,6 +26,7 @@ from pyklient.producer.accumulate.partition_choice import PartitionChoice
 from pyklient.producer.accumulate.partitioner import StickyPartitioner
 from pyklient.producer.accumulate.record_checks import CheckedRecord, RecordChecker
 from pyklient.producer.accumulate.unfinished_batches import UnfinishedBatches
+from pyklient.producer.accumulate.waiting_threads import WaitingThreads
 from pyklient.producer.delivery_tracker import DeliveryTracker, check_callback, run_callbacks
 from pyklient.producer.locks import Wakeup
 from pyklient.producer.threads.sender_thread import SenderThread
@@ -32,6 +34,10 @@ from pyklient.producer.topic_metadata import TopicMetadata
 from pyklient.protocol.records.layout import BATCH_SIZE
 
 __all__ = ["Clocks", "RecordAccumulator"]
+
+_GATHERING: Final = 0.005
+"""The seconds for which a thread waits for more memory, or, before it seals the open batches, for the memory
+of sealed batches. If brokers are slow, batches that are sealed early are small, and are not sent earlier."""
 
 
 class Clocks(NamedTuple):
@@ -79,8 +85,7 @@ class RecordAccumulator:
         self.choice = PartitionChoice(self.appender, topics, functions.partitioner, sticky)
         self.thread = thread
         self._started = False
-        self._waiting: deque[Wakeup] = deque()
-        """The threads that wait for memory. The thread that has waited longest is the first."""
+        self._waiting = WaitingThreads()
         self._unfinished = UnfinishedBatches()
         self._extra_memory = 0
         """The memory of the batch whose callbacks run now. A ``send`` in these callbacks may use it."""
@@ -178,8 +183,7 @@ class RecordAccumulator:
             if self._closed_by is None:
                 self._closed_by = error
             self.appender.shut()
-            for wakeup in list(self._waiting):
-                wakeup.set()
+            self._waiting.wake_all()
 
     def abandon(self, error: KafkaError) -> None:
         """Make every ``send`` raise *error* from now on, in a child process after a fork. No lock is taken,
@@ -199,8 +203,7 @@ class RecordAccumulator:
         with self.tracker.lock:
             self._held_by = error
             self.appender.shut()
-            for wakeup in list(self._waiting):
-                wakeup.set()
+            self._waiting.wake_all()
 
     def admit(self) -> None:
         """Accept records again after ``hold``, unless the producer is closed."""
@@ -241,52 +244,57 @@ class RecordAccumulator:
         not enough memory at *deadline*, or, in the sender's thread, now.
         """
         memory = self.limits.buffer_memory
+        append = partial(self._append, topic, number, record, on_delivery)
         with self.tracker.lock:
             self.raise_if_held()
             if self.thread.is_current():
-                delivery = self._append(topic, number, record, on_delivery, memory + self._extra_memory)
+                delivery = append(memory + self._extra_memory)
                 if delivery is None and self.appender.partition_count(topic):
-                    raise self.limits.buffer_full(
-                        topic, "send never waits for memory in an on_delivery callback"
-                    )
+                    reason = "send never waits for memory in an on_delivery callback"
+                    raise self.limits.buffer_full(topic, reason)
                 return delivery
-            if not self._waiting:
-                # In case Ctrl-C kept the last waiting thread from resetting it.
-                self.appender.memory_limit = memory
+            if not self._waiting.wakeups:
+                self.appender.memory_limit = memory  # Ctrl-C may have kept a thread from resetting it
                 if self._fits(record, memory):
-                    return self._append(topic, number, record, on_delivery, memory)
-        wakeup = Wakeup()
+                    return append(memory)
+        return self._append_when_it_fits(append, topic, record, deadline)
+
+    def _append_when_it_fits(
+        self, append: Callable[[int], Delivery | None], topic: str, record: CheckedRecord, deadline: float
+    ) -> Delivery | None:
+        """Wait until there is enough memory for *record*, and call *append*."""
+        memory, waiting, wakeup = self.limits.buffer_memory, self._waiting, Wakeup()
         try:
             with self.tracker.lock:
-                self._waiting.append(wakeup)
+                waiting.add(wakeup)
                 self.appender.memory_limit = 0
-                self.send_open_batches()
+                if sealed := self._unfinished.all_may_be_open:
+                    self.send_open_batches()
             while True:
                 with self.tracker.lock:
                     self.raise_if_held()
-                    if self._waiting[0] is wakeup and self._fits(record, memory):
-                        return self._append(topic, number, record, on_delivery, memory)
+                    fits = waiting.is_first(wakeup) and self._fits(record, memory)
+                    if fits and (waiting.gathered or self.limits.much_is_free(self.appender.used_memory)):
+                        return append(memory)
+                    waiting.gathering, waiting.gathered = fits, False
                 remaining = deadline - self.clocks.monotonic()
-                if remaining <= 0:
-                    raise self.limits.buffer_full(
-                        topic,
-                        f"no memory was released within max_block_ms={self.limits.max_block * 1000:.0f}",
-                    )
-                wakeup.wait(remaining)
+                if remaining <= 0 and not fits:
+                    reason = f"no memory was released within max_block_ms={self.limits.max_block * 1000:.0f}"
+                    raise self.limits.buffer_full(topic, reason)
+                woken = wakeup.wait(min(remaining, _GATHERING) if fits or not sealed else remaining)
+                waiting.gathered = fits
+                if not (woken or fits or sealed):
+                    sealed = True
+                    self.send_open_batches()
         finally:
-            if wakeup in self._waiting:
-                self._waiting.remove(wakeup)
+            # No function of Python may be called before this: Ctrl-C could interrupt it.
+            if wakeup in waiting.wakeups:
+                waiting.wakeups.remove(wakeup)
             with self.tracker.lock:
-                if self._waiting:
-                    self._wake_first()
+                if waiting.wakeups:
+                    waiting.wake_first()
                 else:
                     self.appender.memory_limit = memory
-
-    def _wake_first(self) -> None:
-        """Wake the thread that has waited for memory longest. It then checks if there is enough memory, and
-        wakes the next thread when it does not wait any more. The batch lock must be held."""
-        if self._waiting:
-            self._waiting[0].set()
 
     def _append(
         self,
@@ -338,6 +346,7 @@ class RecordAccumulator:
 
     def _release(self, amount: int) -> None:
         self.appender.release_memory(amount)
-        if self._waiting:
+        waiting = self._waiting
+        if waiting.wakeups and (not waiting.gathering or self.limits.much_is_free(self.appender.used_memory)):
             with self.tracker.lock:
-                self._wake_first()
+                waiting.wake_first()

@@ -32,6 +32,11 @@ class UnfinishedBatches:
     def __len__(self) -> int:
         return len(self._batches)
 
+    @property
+    def all_may_be_open(self) -> bool:
+        """True unless some of the batches are known to be sealed."""
+        return len(self._maybe_open) == len(self._batches)
+
     def all(self) -> list[Batch]:
         """Return all unfinished batches, the oldest first."""
         return list(self._batches)

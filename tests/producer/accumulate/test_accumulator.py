@@ -262,7 +262,7 @@ def test_memory_that_is_freed_goes_to_those_who_wait_in_turn() -> None:
         thread = threading.Thread(target=send, args=(number,), daemon=True)
         thread.start()
         threads.append(thread)
-        wait_until(lambda: len(bench.accumulator._waiting) == len(threads))
+        wait_until(lambda: len(bench.accumulator._waiting.wakeups) == len(threads))
     for batch in list(bench.accumulator.unfinished()):
         bench.accumulator.appender.seal_batch(batch)
         batch.report(0, batch.count, 0, -1, None)
@@ -270,7 +270,7 @@ def test_memory_that_is_freed_goes_to_those_who_wait_in_turn() -> None:
     for thread in threads:
         thread.join(10)
     assert sorted(order) == [0, 1, 2]
-    assert not bench.accumulator._waiting
+    assert not bench.accumulator._waiting.wakeups
     assert bench.accumulator.appender.memory_limit == 80_000
 
 
@@ -284,12 +284,12 @@ def test_a_small_record_does_not_overtake_a_large_one_that_waits_for_memory() ->
         thread = threading.Thread(target=bench.send, args=("clicks", bytes(size)), daemon=True)
         thread.start()
         threads.append(thread)
-        wait_until(lambda: len(bench.accumulator._waiting) == len(threads))
+        wait_until(lambda: len(bench.accumulator._waiting.wakeups) == len(threads))
     for batch in bench.accumulator.unfinished()[:2]:
         bench.finish(batch)
     for thread in threads:
         thread.join(10)
-    assert not bench.accumulator._waiting
+    assert not bench.accumulator._waiting.wakeups
 
 
 def test_nothing_lingers_while_somebody_waits_for_memory() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from pyklient.errors import BufferFullError
+from pyklient.producer.accumulate import accumulator as accumulator_module
 from pyklient.producer.accumulate.accumulator import Clocks
 from tests.producer.accumulate.test_accumulator import LIMITS, Bench
 from tests.producer.script import wait_until
@@ -90,15 +91,65 @@ def test_to_release_memory_takes_as_many_steps_however_many_threads_wait() -> No
             thread = threading.Thread(target=bench.send, args=("clicks", b"value"), daemon=True)
             thread.start()
             threads.append(thread)
-            wait_until(lambda: len(accumulator._waiting) == len(threads))
+            wait_until(lambda: len(accumulator._waiting.wakeups) == len(threads))
         steps.append(steps_of(lambda: accumulator._release(0)))
     assert steps[0] == steps[1]
 
     def finish_all() -> bool:
         for batch in accumulator.unfinished():
             bench.finish(batch)
-        return not accumulator._waiting
+        return not accumulator._waiting.wakeups
 
     wait_until(finish_all)
     for thread in threads:
         thread.join(10)
+
+
+class Waiting:
+    """A thread that waits for memory. It is full of a hundred sealed batches, and an ``open`` one."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, gathering: float) -> None:
+        monkeypatch.setattr(accumulator_module, "_GATHERING", gathering)
+        self.bench = Bench(PLENTY._replace(batch_size=1_000), clicks=PARTITIONS)
+        accumulator = self.bench.accumulator
+        for _ in range(100):
+            self.bench.send("clicks", bytes(900), partition=0)
+        accumulator.send_open_batches()
+        self.open, _ = self.bench.send("clicks", b"", partition=0).batch_and_index
+        used = accumulator.appender.used_memory
+        accumulator.limits = accumulator.limits._replace(buffer_memory=used, max_block=60.0)
+        accumulator.clocks = Clocks(lambda: 1_000, time.monotonic)
+        self.sent: list[object] = []
+        self.thread = threading.Thread(target=self._send, daemon=True)
+        self.thread.start()
+        wait_until(lambda: len(accumulator._waiting.wakeups) == 1)
+
+    def _send(self) -> None:
+        self.sent.append(self.bench.send("clicks", b"value", partition=5))
+
+    def finish(self, batches: int) -> None:
+        for batch in self.bench.accumulator.unfinished()[:batches]:
+            self.bench.finish(batch)
+
+
+def test_a_thread_that_waits_for_memory_continues_when_an_eighth_of_the_memory_is_free(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waiting = Waiting(monkeypatch, gathering=60.0)
+    waiting.finish(3)
+    wait_until(lambda: waiting.bench.accumulator._waiting.gathering)
+    assert not waiting.sent
+    waiting.finish(11)
+    waiting.thread.join(30)
+    assert waiting.sent
+    assert not waiting.open.sealed, "sealed batches have released memory"
+
+
+def test_a_thread_that_waits_for_memory_continues_soon_when_its_record_fits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waiting = Waiting(monkeypatch, gathering=0.0)
+    wait_until(lambda: waiting.open.sealed)
+    waiting.finish(3)
+    waiting.thread.join(30)
+    assert waiting.sent

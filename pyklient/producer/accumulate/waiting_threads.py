@@ -1,0 +1,41 @@
+"""The threads that wait for memory, in the order in which they get it."""
+
+from collections import deque
+
+from pyklient.producer.locks import Wakeup
+
+__all__ = ["WaitingThreads"]
+
+
+class WaitingThreads:
+    """The threads that wait for memory. The thread that has waited longest is the first.
+
+    The batch lock must be held to call a method of this object.
+    """
+
+    def __init__(self) -> None:
+        self.wakeups: deque[Wakeup] = deque()
+        """A signal for each thread. A thread removes its own, also without the lock."""
+        self.gathering = False
+        """True while the first thread has enough memory, but waits until more is released."""
+        self.gathered = False
+        """True if it has waited for that, so that the threads use the memory that there is."""
+
+    def add(self, wakeup: Wakeup) -> None:
+        """Add the thread that waits for *wakeup* at the end."""
+        self.wakeups.append(wakeup)
+
+    def is_first(self, wakeup: Wakeup) -> bool:
+        """Return True if the thread that waits for *wakeup* has waited longest."""
+        return self.wakeups[0] is wakeup
+
+    def wake_first(self) -> None:
+        """Wake the thread that has waited longest. It then checks if there is enough memory, and wakes the
+        next thread when it does not wait any more."""
+        if self.wakeups:
+            self.wakeups[0].set()
+
+    def wake_all(self) -> None:
+        """Wake all threads, because ``send`` must raise an error now."""
+        for wakeup in list(self.wakeups):
+            wakeup.set()
