@@ -6,6 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 BOOTSTRAP ?=
 BENCH ?=
+SCALING ?=
 CHAOS ?=
 MUTANTS ?=
 FAULTS ?= 100
@@ -24,7 +25,7 @@ KERNEL := kernel_build.py $(wildcard pyklient/kernel/*.p?[di] pyklient/kernel/co
 MODULES = git ls-files '*.py' '*.pyx' '*.pxd' '*.pxi'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark generated fetch test test-fast test-long test-brokers test-python-kernel test-containers fuzz faults faults-zookeeper chaos-groups chaos-handlers chaos-mirror chaos-stores chaos-transactions bench-mirror bench-handlers chaos-spark chaos-load memory-spark model mutants prose lint bench bench-spark bench-start clean
+.PHONY: help demo demo-spark generated fetch test test-fast test-long test-brokers test-python-kernel test-containers fuzz faults faults-zookeeper chaos-groups chaos-handlers chaos-mirror chaos-stores chaos-transactions bench-mirror bench-handlers chaos-spark chaos-load memory-spark model mutants prose lint bench bench-scaling bench-spark bench-start clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 22
@@ -105,6 +106,9 @@ chaos-mirror: $(VENV)/.dev fetch ## ten kills of a mirror and its brokers, from 
 
 bench-mirror: $(VENV)/.dev fetch ## the part of "make bench" on mirrors, beside Kafka's MirrorMaker; BENCH="--rounds 1"
 	$(BIN)/python -m tools.benchmarks --only Mirror $(BENCH)
+
+bench-scaling: $(VENV)/.dev ## the cost of a record beside many records, partitions, brokers and batches; SCALING="--only consume"
+	$(BIN)/python -m tools.scaling $(SCALING)
 
 bench-handlers: $(VENV)/.dev ## messages per second of handlers that run in parallel, with 1 to 16 workers
 	$(BIN)/python -m tools.handlers speed

@@ -286,8 +286,7 @@ class RecordAccumulator:
                 if not (woken or fits or sealed):
                     sealed = True
                     self.send_open_batches()
-        finally:
-            # No function of Python may be called before this: Ctrl-C could interrupt it.
+        finally:  # Until the wakeup is removed, no Python function is called, which Ctrl-C could interrupt.
             if wakeup in waiting.wakeups:
                 waiting.wakeups.remove(wakeup)
             with self.tracker.lock:
@@ -346,7 +345,6 @@ class RecordAccumulator:
 
     def _release(self, amount: int) -> None:
         self.appender.release_memory(amount)
-        waiting = self._waiting
-        if waiting.wakeups and (not waiting.gathering or self.limits.much_is_free(self.appender.used_memory)):
+        if self._waiting.need_memory(self.limits.much_is_free(self.appender.used_memory)):
             with self.tracker.lock:
-                waiting.wake_first()
+                self._waiting.wake_first()

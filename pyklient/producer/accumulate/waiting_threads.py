@@ -10,7 +10,7 @@ __all__ = ["WaitingThreads"]
 class WaitingThreads:
     """The threads that wait for memory. The thread that has waited longest is the first.
 
-    The batch lock must be held to call a method of this object.
+    The batch lock must be held to call a method of this object, unless the method says otherwise.
     """
 
     def __init__(self) -> None:
@@ -28,6 +28,11 @@ class WaitingThreads:
     def is_first(self, wakeup: Wakeup) -> bool:
         """Return True if the thread that waits for *wakeup* has waited longest."""
         return self.wakeups[0] is wakeup
+
+    def need_memory(self, much_is_free: bool) -> bool:
+        """Return True if the first thread is to be woken, because memory was released. The lock is not
+        needed."""
+        return bool(self.wakeups) and (much_is_free or not self.gathering)
 
     def wake_first(self) -> None:
         """Wake the thread that has waited longest. It then checks if there is enough memory, and wakes the
