@@ -52,4 +52,13 @@ MUTANTS: Final = (
             "tests/consumer/stream/test_corrupt_records.py::test_bytes_that_were_damaged_on_their_way_are_fetched_again_and_nothing_is_skipped",
         ),
     ),
+    Mutant(
+        "consumer: each request looks at all partitions",
+        "pyklient/consumer/fetch/fetch_plan.py",
+        "            or (self._updates + 1) * _PARTITIONS_AT_ONCE >= len(self.states)",
+        "            or True",
+        (
+            "tests/consumer/fetch/test_fetch_plan.py::test_a_request_takes_as_many_steps_with_forty_times_the_partitions",
+        ),
+    ),
 )

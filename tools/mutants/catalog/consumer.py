@@ -207,15 +207,6 @@ MUTANTS: Final = (
         ),
     ),
     Mutant(
-        "consumer: each request looks at all partitions",
-        "pyklient/consumer/fetch/fetch_plan.py",
-        "            or (self._updates + 1) * _PARTITIONS_AT_ONCE >= len(self.states)",
-        "            or True",
-        (
-            "tests/consumer/fetch/test_fetch_plan.py::test_a_request_takes_as_many_steps_with_forty_times_the_partitions",
-        ),
-    ),
-    Mutant(
         "consumer: what is fetched is not counted",
         "pyklient/consumer/fetch/fetch_queue.py",
         "                    item.cursor.fetched += item.size\n",
