@@ -56,7 +56,7 @@ class FetchPlan:
         self._due: dict[Cursor, None] = {}
         """The cursors to look at in the next update."""
         self._changed: dict[TopicPartition, None] | None = None
-        """The partitions that were looked at since ``take_changed``. None if all were."""
+        """The partitions that were looked at since ``drain_changed``. None if all were."""
         self._updates = 0
         self._looked_at = -math.inf
 
@@ -126,7 +126,7 @@ class FetchPlan:
             return None
         return state if name is topic or state.cursor.topic_id == topic else None
 
-    def take_changed(self) -> Collection[TopicPartition] | None:
+    def drain_changed(self) -> Collection[TopicPartition] | None:
         """Return the partitions whose entries in ``wanted`` may differ from those at the last call, or None
         for all partitions."""
         changed, self._changed = self._changed, {}

@@ -211,7 +211,7 @@ class Fetcher:
             isolation_level=_ISOLATION[self._config.isolation_level],
         )
         plan = self._plan
-        changed = plan.take_changed()
+        changed = plan.drain_changed()
         if plan.bounded:
             name_all(request, plan.wanted)
         else:

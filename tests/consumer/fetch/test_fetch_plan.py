@@ -52,7 +52,7 @@ class Fetching:
         assert self.plan.update(self.now, 1)
         self.budget.response_limit(self.budget.responses[0], self.plan.allowed, 16 << 20)
         request = FetchRequest()
-        self.session.fill(request, self.plan.wanted, self.plan.take_changed(), by_id=True)
+        self.session.fill(request, self.plan.wanted, self.plan.drain_changed(), by_id=True)
         self.session.accept(FetchResponse(session_id=7))
         return request
 

@@ -236,7 +236,7 @@ MUTANTS: Final = (
     Mutant(
         "producer: a small record overtakes those who wait for memory",
         "pyklient/producer/accumulate/accumulator.py",
-        "            if not self._waiting:\n",
+        "            if not self._waiting.wakeups:\n",
         "            if True:\n",
         (
             "tests/producer/accumulate/test_accumulator.py::test_a_small_record_does_not_overtake_a_large_one_that_waits_for_memory",
