@@ -89,7 +89,8 @@ class TransactionManager:
                 self._initialize(deadline)
 
     def begin(self, timeout: float | None) -> None:
-        """Begin a transaction, after ``init`` or the rest of an abort that was not confirmed."""
+        """Begin a transaction. If necessary, call ``init`` first, or complete an abort that was not
+        confirmed."""
         with self._machine.call("begin_transaction", timeout) as deadline:
             if self._abort_unconfirmed and self._machine.state is State.FAILED:
                 self._drop_and_abort(deadline)

@@ -24,7 +24,7 @@ class Struct:
 
     declared: ClassVar[tuple["Field", ...]] = ()
     _made: ClassVar[int] = 0
-    """The number of objects of a class, until its ``__init__`` is generated."""
+    """The number of objects of the class that were made before its ``__init__`` was generated."""
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -92,8 +92,8 @@ class Field:
 
 
 class DeclaredFields:
-    """The attribute ``declared`` of a structure until it is first read: then *make* returns the fields, which
-    replace this object."""
+    """Stands for the attribute ``declared`` of a structure until the attribute is first read. Then *make*
+    returns the fields, and they replace this object."""
 
     def __init__(self, make: Callable[[], tuple[Field, ...]]) -> None:
         self._make = make
@@ -112,7 +112,8 @@ requests once or twice, and generating an ``__init__`` takes as long as fifty ca
 
 
 def initialize(value: Struct, /, **arguments: Any) -> None:
-    """Initialize *value*: the ``__init__`` of a structure until there are many objects of its class.
+    """Set the fields of *value*. A structure has this function as ``__init__`` as long as only a few objects
+    of its class were made.
 
     The arguments are the values of fields. Fields without an argument get their defaults.
     """

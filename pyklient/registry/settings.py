@@ -36,7 +36,7 @@ class ZooKeeperSettings:
 
     @classmethod
     def of(cls, config: ClientConfig) -> "ZooKeeperSettings":
-        """Return the ZooKeeper settings in the options of a client, of which ``zookeeper`` is set."""
+        """Return the ZooKeeper settings in the options of a client whose option ``zookeeper`` is set."""
         assert config.zookeeper is not None
         return cls(
             address=config.zookeeper,
