@@ -44,7 +44,7 @@ def chain_through_faults(
     the ``max_block_ms`` of each stage. In the end, the last topic holds each message once, with the messages
     of each key in their order.
     """
-    dice, plan = random.Random(f"{seed}/{name}"), NextRequest()
+    dice, plan = random.Random(seed), NextRequest()
     direct = server.bootstrap_servers
     with (
         FaultProxy(direct, plan) as proxy,
