@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from pyklient import Admin, GroupMetadata, Producer, TopicPartition, read
+from pyklient import Admin, ConsumerConnector, GroupMetadata, Producer, TopicPartition, read
 from pyklient.argument_checks import IsolationLevel
 from pyklient.errors import AbortableTransactionError, FatalTransactionError, ProducerFencedError
 from tests.brokers.release import Release
@@ -30,6 +30,12 @@ def check_readers(release: Release, topic: str, written: Sequence[bytes], commit
             assert [each.value for each in messages] == expected
         printed = release.console_read(topic, len(expected), level)
         assert [value.encode() for _, value in printed] == expected
+
+
+def committed_offsets(release: Release, group: str) -> dict[int, int]:
+    """Return the committed offsets of *group* by partition."""
+    with Admin(release.bootstrap) as admin:
+        return {where.partition: each.offset for where, each in admin.group_offsets(group).items()}
 
 
 def test_transactions_are_what_other_clients_read_in_both_isolation_levels(
@@ -72,11 +78,9 @@ def test_a_thousand_transactions_in_a_row(release: Release, new_name: NewName) -
                 producer.abort_transaction()
     check_readers(release, topic, [b"%d" % number for number in range(1_000)], expected)
 
-    def committed() -> int:
-        with Admin(release.bootstrap) as admin:
-            return admin.group_offsets(group)[TopicPartition(topic, 0)].offset
-
-    wait_until(lambda: committed() == 999, 30, "the offsets of the last transaction")
+    wait_until(
+        lambda: committed_offsets(release, group) == {0: 999}, 30, "the offsets of the last transaction"
+    )
 
 
 def test_a_second_producer_fences_the_first(release: Release, new_name: NewName) -> None:
@@ -95,6 +99,36 @@ def test_a_second_producer_fences_the_first(release: Release, new_name: NewName)
             zombie.commit_transaction()
         owner.commit_transaction()
     check_readers(release, topic, [b"old", b"new"], [b"new"])
+
+
+def test_a_successor_that_initializes_before_it_looks_up_the_offset_begins_where_it_should(
+    release: Release, new_name: NewName
+) -> None:
+    """Also on brokers before Kafka 2.5, which do not tell that offsets are in an open transaction."""
+    source, group, name = release.new_topic(new_name()), new_name(), new_name()
+    if release.version < _FIRST:
+        return
+    with Producer(release.bootstrap) as filler:
+        filler.send_many(source, [b"0", b"1", b"2"])
+    where, member = TopicPartition(source, 0), GroupMetadata(group)
+    with (
+        Producer(release.bootstrap, transactional_id=name) as zombie,
+        Producer(release.bootstrap, transactional_id=name) as owner,
+        ConsumerConnector(release.bootstrap, group_id=group, enable_auto_commit=False) as connector,
+    ):
+        with zombie.transaction():
+            zombie.send_offsets_to_transaction({where: 1}, member)
+        wait_until(lambda: committed_offsets(release, group) == {0: 1}, 30, "the offset of the transaction")
+        zombie.begin_transaction()
+        zombie.send_offsets_to_transaction({where: 2}, member)
+        owner.init_transactions()
+        stream = connector.assign({source: [0]})
+        with pytest.raises(ProducerFencedError):
+            zombie.commit_transaction()
+        assert next(iter(stream)).value == b"1"
+        with owner.transaction():
+            owner.send_offsets_to_transaction({where: 2}, member)
+        wait_until(lambda: committed_offsets(release, group) == {0: 2}, 30, "the offset of the successor")
 
 
 def test_a_transaction_past_its_time_out_is_aborted_by_the_brokers(

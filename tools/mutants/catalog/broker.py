@@ -364,4 +364,11 @@ MUTANTS: Final = (
         "            newest.setdefault(record.key, record.offset)\n",
         ("tests/broker/log/test_compaction.py::test_the_newest_record_of_each_key_keeps_its_offset",),
     ),
+    Mutant(
+        "broker: a pattern matches the beginning of a text",
+        "pyklient/broker/linear_pattern.py",
+        "            if not states:\n                return False\n",
+        "            if self._end in states:\n                return True\n",
+        ("tests/broker/test_linear_pattern.py",),
+    ),
 )

@@ -317,4 +317,25 @@ MUTANTS: Final = (
             "::test_the_next_transaction_first_completes_an_abort_that_is_not_confirmed",
         ),
     ),
+    Mutant(
+        "producer: a successor is taken for a time-out after a lost answer",
+        "pyklient/producer/coordinator_requests.py",
+        "if not transaction.confirmed or transaction.end_requests != 1:",
+        "if not transaction.confirmed:",
+        ("tests/producer/transactions/test_time_outs.py",),
+    ),
+    Mutant(
+        "producer: the epoch of a successor is taken for that of a time-out",
+        "pyklient/producer/transactions/coordinator_dialogues.py",
+        "if aborted and (found.producer_id, found.producer_epoch) == raised:",
+        "if aborted:",
+        ("tests/producer/transactions/test_time_outs.py",),
+    ),
+    Mutant(
+        "producer: after a time-out, the epoch of the lost transaction is raised",
+        "pyklient/producer/coordinator_requests.py",
+        "        self._identity.current = raised\n",
+        "",
+        ("tests/producer/transactions/test_time_outs.py",),
+    ),
 )
