@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from pyklient.errors import CorruptRecordError
 from pyklient.kernel.decode.message import Message
 from pyklient.protocol.records.aborted_transactions import AbortedTransactions
-from pyklient.protocol.records.compression import compression_of, decompress
+from pyklient.protocol.records.compression import Decompressor, compression_of
 from pyklient.protocol.records.layout import (
     ABORT,
     ATTRIBUTES_AT,
@@ -75,6 +75,7 @@ class BatchReader(ABC):
         self._check_crcs = check_crcs
         self._aborted = aborted
         self._max_decompressed = max_decompressed
+        self._decompress = Decompressor(max_decompressed)
 
     @property
     @abstractmethod
@@ -189,7 +190,7 @@ class BatchReader(ABC):
             data: Buffer = batch[BATCH_SIZE:]
             codec = compression_of(attributes, 2)
             if codec:
-                data = decompress(codec, data, 2, self._max_decompressed)
+                data = self._decompress(codec, data)
             append_time = max_timestamp if attributes & TIMESTAMP_TYPE_BIT else None
             self.add_batch(data, count, base, last_delta, base_timestamp, append_time)
             self.nbytes += len(data)

@@ -12,20 +12,32 @@ The library of a codec is imported when the codec is first used.
 
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pyklient.errors import CorruptRecordError, MessageTooLargeError, UnsupportedCodecError
 from pyklient.protocol.records.layout import Buffer
 from pyklient.protocol.records.lz4_header import with_classic_checksum, with_standard_checksum
 
-__all__ = ["Compression", "DEFAULT_MAX_DECOMPRESSED", "compress", "compression_of", "decompress"]
+__all__ = [
+    "Compression",
+    "DEFAULT_MAX_DECOMPRESSED",
+    "Decompressor",
+    "compress",
+    "compression_of",
+    "decompress",
+]
 
 DEFAULT_MAX_DECOMPRESSED: Final = 128 << 20
 """The number of bytes to which one batch may be decompressed by default."""
 
 _PART: Final = 1 << 20
 """The number of bytes that a streaming codec decompresses at a time."""
+
+_SMALL: Final = 64 << 10
+"""The largest number of compressed bytes that are decompressed in one step, if that is possible. A stream
+costs much more than one step if a batch has only a few records."""
 
 _FIRST_STEP: Final = 1 << 10
 """The number of bytes with which the decompression of a gzip member begins. For the first member, the
@@ -96,6 +108,26 @@ def decompress(
     return _REGISTRY[codec].decompress(data, magic, limit)
 
 
+class Decompressor:
+    """A function that decompresses the records of one batch after the other. Only one thread may use it.
+
+    The results and errors are those of :func:`decompress` with *limit*, for record format 2.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._zstd: Any = None
+
+    def __call__(self, codec: int, data: Buffer) -> bytes:
+        """Return the decompressed *data*. *codec* is the number of the codec."""
+        if codec != Compression.ZSTD:
+            return decompress(Compression(codec), data, 2, self._limit)
+        if self._zstd is None:
+            # Kept for all batches: a new one costs more than the decompression of a small batch.
+            self._zstd = _new_unzstd()
+        return _unzstd_with(self._zstd, data, self._limit)
+
+
 def _too_large() -> MessageTooLargeError:
     return MessageTooLargeError(
         "a compressed batch holds more bytes than this reader allows; if the sender can be trusted, set a "
@@ -130,6 +162,12 @@ def _gunzip(data: Buffer, magic: int, limit: int) -> bytes:
     """Decompress all gzip members in *data*, one after the other, like Java's reader. There must be at least
     one."""
     view = memoryview(data)
+    if len(view) <= _SMALL:
+        stream = zlib.decompressobj(wbits=31)
+        with suppress(zlib.error):
+            only = stream.decompress(view, _PART)
+            if stream.eof and not stream.unused_data and len(only) <= limit:
+                return only
     members: list[bytes] = []
     position, step = 0, len(view)
     while position < len(view) or not members:
@@ -302,7 +340,17 @@ def _zstd(data: Buffer, magic: int) -> bytes:
     return zstandard.ZstdCompressor().compress(data)
 
 
+def _new_unzstd() -> Any:
+    import zstandard
+
+    return zstandard.ZstdDecompressor(max_window_size=_ZSTD_MAX_WINDOW)
+
+
 def _unzstd(data: Buffer, magic: int, limit: int) -> bytes:
+    return _unzstd_with(_new_unzstd(), data, limit)
+
+
+def _unzstd_with(decompressor: Any, data: Buffer, limit: int) -> bytes:
     import zstandard
 
     try:
@@ -311,8 +359,12 @@ def _unzstd(data: Buffer, magic: int, limit: int) -> bytes:
         raise _corrupt("zstd", error) from None
     if declared > limit:
         raise _too_large()
-    stream = zstandard.ZstdDecompressor(max_window_size=_ZSTD_MAX_WINDOW)
-    reader = stream.stream_reader(data, read_across_frames=True)
+    # The library does not look behind a frame that is declared to be empty, or that declares no size.
+    if 0 < declared <= _PART:
+        with suppress(zstandard.ZstdError):  # the data may be damaged, or have several frames
+            whole: bytes = decompressor.decompress(data, allow_extra_data=False)
+            return whole
+    reader = decompressor.stream_reader(data, read_across_frames=True)
     return _in_parts(
         "zstd", lambda remainder: (reader.read(_PART), remainder), b"", limit, zstandard.ZstdError
     )

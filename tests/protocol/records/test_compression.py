@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from pyklient.errors import CorruptRecordError, MessageTooLargeError, UnsupportedCodecError
 from pyklient.protocol.records import DEFAULT_MAX_DECOMPRESSED, Compression, compress, decompress
+from pyklient.protocol.records.compression import Decompressor
 
 pytestmark = pytest.mark.both_kernels
 
@@ -33,6 +34,39 @@ def test_what_goes_in_comes_out(data: bytes, times: int, codec: Compression) -> 
         if codec == Compression.ZSTD and magic < 2:
             continue
         assert decompress(codec, memoryview(compress(codec, data * times, magic)), magic) == data * times
+
+
+zstd_data = st.tuples(st.binary(max_size=40), st.integers(0, 300), st.booleans()).map(
+    lambda made: zstandard.ZstdCompressor(write_content_size=made[2]).compress(made[0] * made[1])
+)
+
+
+def outcome(call: Callable[[], bytes]) -> Any:
+    try:
+        return call()
+    except (CorruptRecordError, MessageTooLargeError) as error:
+        return type(error), str(error)
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    st.sampled_from(CODECS),
+    st.lists(zstd_data | st.binary(max_size=40), min_size=1, max_size=3),
+    st.integers(0, 5_000),
+    st.none() | st.integers(0, 1 << 14),
+)
+def test_a_decompressor_for_many_batches_does_what_decompress_does(
+    codec: Compression, parts: list[bytes], limit: int, spoilt: int | None
+) -> None:
+    data = bytearray(b"".join(parts))
+    if codec is not Compression.ZSTD:
+        data = bytearray(compress(codec, data))
+    if spoilt is not None and data:
+        data[spoilt % len(data)] ^= 1 << spoilt % 8
+    decompressor = Decompressor(limit)
+    for _ in range(2):
+        found = outcome(lambda: decompressor(int(codec), bytes(data)))
+        assert found == outcome(lambda: decompress(codec, bytes(data), 2, limit))
 
 
 def test_codecs_are_known_by_kafkas_names() -> None:
