@@ -21,7 +21,7 @@ _HASHED: Final[dict[type, tuple[type, ...]]] = {
     DefaultPartitioner: (bytes, str),
     ByteArrayPartitioner: (bytes,),
 }
-"""The classes of the keys that the kernel hashes as the partitioner would."""
+"""For each class of partitioners, the classes of message keys that the kernel hashes in the same way."""
 
 
 class Collator:

@@ -1,4 +1,5 @@
-"""The installed versions, and the kernel in use. This module does not import click, so it also works without
+"""Collects the versions of pyklient, Python and the packages for compression, and the name of the kernel in
+use. This module does not import click, so it also works without
 the packages that the command line needs."""
 
 import importlib.metadata

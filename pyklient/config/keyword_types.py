@@ -295,8 +295,8 @@ class ConsumerOptions(ReadOptions, total=False):
     Kafka, not even automatically. (Only in pyklient.)"""
 
     offsets_storage: Literal["kafka", "zookeeper", None]
-    """Where the group commits its offsets: kafka or zookeeper. By default, it has the value of
-    coordination."""
+    """Where the group commits its offsets: kafka or zookeeper. The default is kafka, or zookeeper if
+    coordination is zookeeper."""
 
     offsets_retention_ms: int | None
     """The time for which Kafka keeps an offset after the group has committed it. By default,

@@ -231,9 +231,8 @@ class StreamControl:
             )
         if self._ownership.changes_here():
             raise ConfigurationError(
-                f"{method}() cannot be called in a rebalance listener, because the loop may have messages in "
-                "hand whose results are not in the listener's transaction; call it in the thread that reads "
-                "the stream"
+                f"{method}() cannot be called in a rebalance listener, because the loop over the stream may "
+                "still handle messages; call it in the thread that reads the stream"
             )
         stream.check_not_read_elsewhere()
         return self._saved

@@ -208,7 +208,7 @@ def _facts() -> list[str]:
         f"Kafka {java.VERSION} (KRaft), one broker with the JVM options of Kafka's start script, and "
         "a second one to which mirrors copy",
         "topics with 4 partitions, unless the scenario names another number; each producer sends the same "
-        "20,000 different records again and again, or fewer of 10 KB and more",
+        "20,000 different records again and again (fewer if a record has 10 KB or more)",
         "each round has a different order of clients, and each client runs in its own process",
     ]
 

@@ -123,10 +123,12 @@ def _tables(sections: Mapping[str, tuple[str, ...]], items: "Sequence[Field[Any]
         )
 
 
+_OPTION = re.compile(r"(?<![\w.])(?:[a-z0-9]+(?:_[a-z0-9]+)+\b(?!:)|(?:acks|coordination|retries)(?= is\b))")
+"""The names of options in a text: those with underscores, and some words that ``is`` follows."""
+
+
 def _row(item: "Field[Any]", section: str) -> str:
-    doc = re.sub(
-        r"(?<![\w.])[a-z0-9]+(_[a-z0-9]+)+\b(?!:)", r"`\g<0>`", item.metadata["doc"].replace("|", "\\|")
-    )
+    doc = _OPTION.sub(r"`\g<0>`", item.metadata["doc"].replace("|", "\\|"))
     if section == _READING and item.name in NOT_READ:
         doc += " (`read` does not have this option.)"
     return f"| `{item.name}` | {_default(item)} | {_takes(item)} | {doc} |"

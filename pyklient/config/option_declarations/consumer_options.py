@@ -88,8 +88,8 @@ class ConsumerConfig(ClientConfig):
     )
     offsets_storage: str | None = option(
         None,
-        "Where the group commits its offsets: kafka or zookeeper. By default, it has the value of "
-        "coordination.",
+        "Where the group commits its offsets: kafka or zookeeper. The default is kafka, or "
+        "zookeeper if coordination is zookeeper.",
         choices=("kafka", "zookeeper", None),
     )
     offsets_retention_ms: int | None = option(

@@ -342,7 +342,8 @@ def may_pass(error: KafkaError) -> bool:
 
 
 def _log_reset(cursor: Cursor, error: KafkaError) -> None:
-    """Log that the position of *cursor* is looked up again, because the log does not have it."""
+    """Warn that *cursor* continues at the offset of ``auto_offset_reset``, because the partition does not
+    have the offset that the cursor is at."""
     log.warning(
         "reading of %s continues at the %s offset (auto_offset_reset), because of an error: %s",
         cursor.partition,

@@ -78,14 +78,16 @@ class HeaderLists(NamedTuple):
         self.values.check("headers.value")
         if self.names.length != self.values.length:
             raise ValueError(
-                f"column headers has {self.names.length} header keys, but {self.values.length} header values"
+                f"the column 'headers' has {self.names.length} header keys, but {self.values.length} header "
+                "values"
             )
 
 
 def _check_validity(name: str, column: Cells | Numbers | HeaderLists) -> None:
     if column.length < 0 or column.first < 0:
         raise ValueError(
-            f"column {name} has length {column.length} and first cell {column.first}: both must be 0 or more"
+            f"the column {name!r} has the length {column.length} and the offset {column.first}: both must be "
+            "0 or more"
         )
     if column.validity is not None:
         _check_size(name, "validity", column.validity, (column.first + column.length + 7) // 8)

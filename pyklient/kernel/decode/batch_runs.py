@@ -1,5 +1,5 @@
-"""Divides the records of a fetch response into groups of whole batches, one after another, with the same
-leader epoch.
+"""Divides the records of a fetch response into groups. A group has consecutive whole batches whose leader
+epoch is the same.
 
 ``batch_headers.pxi`` must behave exactly as this module.
 """

@@ -70,7 +70,8 @@ class FileSystem(Protocol):
 
     def replace(self, folder: str, target: str, kept: Collection[str], expected: Collection[str]) -> None:
         """Rename *folder* to *target* and delete all other entries of the directory except *kept*, in one
-        step. Raises FileExistsError if the visible entries before that are not those in *expected*."""
+        step. Raises FileExistsError, and changes nothing, if the entries of the directory whose names do not
+        begin with ``_`` or ``.`` are not those in *expected*."""
 
     def remove_replaced(self) -> None:
         """Delete the directories that an interrupted ``replace`` has left behind."""

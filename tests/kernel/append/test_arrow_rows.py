@@ -202,7 +202,7 @@ WRONG: Final[dict[str, tuple[tuple[Any, ...], str]]] = {
         (cells([None] * 9)._replace(validity=b"\x00"),),
         "1 bytes of validity, but needs at least 2",
     ),
-    "negative": ((cells([b"a"])._replace(first=-1),), "length 1 and first cell -1"),
+    "negative": ((cells([b"a"])._replace(first=-1),), "the length 1 and the offset -1"),
     "beyond the data": ((cells([b"abc"])._replace(data=b"ab"),), "do not rise from 0 to 2"),
     "falling": ((cells([b"a", b"b"])._replace(offsets=bytes.fromhex("000000000200000001000000")),), "rise"),
     "below zero": ((cells([b"a"])._replace(offsets=b"\xff" * 4 + bytes(4)),), "rise"),
@@ -221,7 +221,7 @@ WRONG: Final[dict[str, tuple[tuple[Any, ...], str]]] = {
     ),
     "names without values": (
         (cells([b"a"]), None, None, None, HeaderLists(1, 0, None, bytes(8), NAMES, cells([]))),
-        "column headers has 2 header keys, but 0 header values",
+        "the column 'headers' has 2 header keys, but 0 header values",
     ),
     "beyond the headers": (
         (

@@ -1,4 +1,4 @@
-"""The programs that start import `Producer` or `Consumer`, with their default options. The producer is
+"""Each program imports `Producer` or `Consumer`, and makes one with the default options. The producer is
 idempotent, as pyklient's is."""
 
 from functools import partial

@@ -2,8 +2,8 @@
 does the same without the compiled kernel.
 
 The producer has its default options: it is idempotent, and has `linger_ms` 5 and batches of up to 1 MB. A run
-of the producer ends with `flush()`, which raises an error if any record was not confirmed. The classic
-producer sends 7,000 messages in a batch, with `request.required.acks` -1, and may drop none.
+of the producer ends with `flush()`, which raises an error if any record was not confirmed. The row
+"pyklient classic producer" sends 7,000 messages in a batch, with `request.required.acks` -1, and drops none.
 
 The consumer has its default options, and so checks CRCs. It begins with the oldest record, and commits
 nothing.

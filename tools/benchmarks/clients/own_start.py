@@ -1,4 +1,4 @@
-"""The programs that start import `Producer` or `ConsumerConnector`, with their default options."""
+"""Each program imports `Producer` or `ConsumerConnector`, and makes one with the default options."""
 
 from functools import partial
 

@@ -173,9 +173,9 @@ class SavedPositions:
         """Do nothing, because this object never tries again."""
 
     def rewind(self, stream: StreamCore) -> None:
-        """Acquire the partitions that *stream* reads again, and continue them at their stored offsets.
+        """Acquire all partitions of *stream* once more, and continue them at their stored offsets.
 
-        Forget the positions of partitions that the stream does not read any more.
+        Forget the positions of partitions that the stream has given up.
         """
         ours = self._of(stream)
         stored = self.acquire(dict.fromkeys(sorted(stream.cursors)))
