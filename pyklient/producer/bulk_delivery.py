@@ -67,7 +67,8 @@ class BulkDelivery:
         """
         seconds = argument_checks.seconds_or_none(timeout, "timeout")
         deadline = None if seconds is None else time.monotonic() + seconds
-        for batch, first, stop in self._runs:
+        # The newest first, as in DeliveryTracker.wait_for_all.
+        for batch, first, stop in reversed(self._runs):
             left = None if deadline is None else deadline - time.monotonic()
             if not batch.wait(first, stop, left):
                 raise KafkaTimeoutError(

@@ -1,6 +1,8 @@
 """Counts delivery failures that the user has not seen, waits for batches, and runs on_delivery callbacks."""
 
 import logging
+import time
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from copy import copy
 from typing import Any
@@ -63,6 +65,21 @@ class DeliveryTracker:
             if wakeup.set in batch.waiters:
                 batch.waiters.remove(wakeup.set)
             return batch.done
+
+    def wait_for_all(self, batches: Sequence[Batch], deadline: float | None) -> bool:
+        """Wait until all *batches*, the oldest first, are done, at most until ``time.monotonic()`` is
+        *deadline*. Return True if all are done.
+
+        Raises KafkaError as ``wait`` does.
+        """
+        # The newest first: the batches of a partition are done in order. So this thread wakes up about once
+        # for each partition, and not once for each batch.
+        for batch in reversed(batches):
+            if not batch.done:
+                left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
+                if not self.wait(batch, left):
+                    return False
+        return True
 
     def abandon(self, error: KafkaError) -> None:
         """Make every ``wait`` raise *error*. The child process calls this after a fork, because it delivers

@@ -285,10 +285,8 @@ class Producer(TransactionalProducer):
     def _flush(self, deadline: float | None) -> None:
         batches = self._accumulator.seal_open_batches()
         self._thread.post(self._sender.flush)
-        for batch in batches:
-            left = None if deadline is None else deadline - time.monotonic()
-            if not self._accumulator.tracker.wait(batch, left):
-                raise self._not_in_time([batch for batch in batches if not batch.done])
+        if not self._accumulator.tracker.wait_for_all(batches, deadline):
+            raise self._not_in_time([batch for batch in batches if not batch.done])
         if not self._thread.catch_up(None if deadline is None else deadline - time.monotonic()):
             raise KafkaTimeoutError(
                 "all records are confirmed or have failed, but some on_delivery callbacks did not end in time"

@@ -20,7 +20,6 @@ from pyklient.errors import (
     ProducerFencedError,
 )
 from pyklient.group_metadata import GroupMetadata
-from pyklient.kernel import Batch
 from pyklient.log_events import log_fields
 from pyklient.net.network_client import NetworkClient
 from pyklient.producer.accumulate.accumulator import RecordAccumulator
@@ -220,18 +219,16 @@ class TransactionManager:
         """Wait until no batch is unfinished, and all callbacks have been called."""
         batches = self._accumulator.seal_open_batches()
         self._thread.post(self._sender.flush)
-        late = next((each for each in batches if not self._await_batch(each, deadline)), None)
-        if late is None and self._thread.catch_up(max(deadline - time.monotonic(), 0.0)):
+        in_time = self._accumulator.tracker.wait_for_all(batches, deadline)
+        if in_time and self._thread.catch_up(max(deadline - time.monotonic(), 0.0)):
             return
+        late = next((batch for batch in batches if not batch.done), None)
         cause = None if late is None else self._sender.last_failure(late)
         last = "" if cause is None else f"; the last failure: {cause}"
         raise KafkaTimeoutError(
             f"{name} has not ended the transaction, because some records were not confirmed in time, "
             f"or their callbacks have not ended; call {name} again{last}"
         ) from cause
-
-    def _await_batch(self, batch: Batch, deadline: float) -> bool:
-        return self._accumulator.tracker.wait(batch, max(deadline - time.monotonic(), 0.0))
 
     def _commit(self, deadline: float) -> None:
         try:

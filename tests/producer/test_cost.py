@@ -11,9 +11,11 @@ import pytest
 
 from pyklient import Producer
 from pyklient import producer as package
+from pyklient.kernel import Batch
 from pyklient.producer.deliver.partition_queue import PartitionQueue
+from pyklient.producer.delivery_tracker import DeliveryTracker
 from tests.producer.holding import HoldingBroker
-from tests.producer.script import ONE_BY_ONE, TOPIC
+from tests.producer.script import ONE_BY_ONE, TOPIC, wait_until
 
 _FOLDER = str(package.__path__[0])
 
@@ -96,3 +98,27 @@ def test_batches_that_wait_behind_others_are_not_checked_one_by_one(monkeypatch:
         monkeypatch.undo()
         broker.let_go()
     assert len(checks) <= 5
+
+
+def test_a_flush_wakes_up_once_for_each_partition(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[Batch] = []
+    wait = DeliveryTracker.wait
+
+    def counted(tracker: DeliveryTracker, batch: Batch, timeout: float | None) -> bool:
+        waits.append(batch)
+        return wait(tracker, batch, timeout)
+
+    monkeypatch.setattr(DeliveryTracker, "wait", counted)
+    with HoldingBroker(partitions=3) as broker, broker.producer(**ONE_BY_ONE) as producer:
+        producer.send(TOPIC, b"first").result(30)
+        waits.clear()
+        broker.hold()
+        for number in range(90):
+            producer.send(TOPIC, b"value", partition=number % 3)
+        flushing = threading.Thread(target=producer.flush, args=(60,))
+        flushing.start()
+        wait_until(lambda: bool(waits))
+        broker.let_go()
+        flushing.join(60)
+        assert not flushing.is_alive()
+    assert len(waits) <= 3

@@ -37,7 +37,11 @@ class BatchSealer:
 
     def seal(self, batch: Batch) -> None:
         """Seal *batch*, because the sender sends it now, or because it has failed."""
-        self._appender.seal_batch(batch)
+        # Also if it is sealed: Ctrl-C may have interrupted the thread that sealed it, so that records could
+        # still be appended to it.
+        appender = self._appender
+        if not batch.sealed or appender.current_batch(batch.topic, batch.partition) is batch:
+            appender.seal_batch(batch)
 
     def seal_early(self, batch: Batch) -> None:
         """Seal *batch* and make it due, because no more records follow for it."""
@@ -62,9 +66,11 @@ class BatchSealer:
             self.seal_early(batch)
 
     def seal_for_flush(self, unfinished: Iterable[Batch]) -> None:
-        """Seal the open batches among *unfinished*, and make all of *unfinished* due, because ``flush`` or
-        ``close`` was called."""
+        """Seal the open batches among *unfinished*, because ``flush`` or ``close`` was called. Make the last
+        batch of each partition due, and so the partition."""
+        last: dict[tuple[str, int], Batch] = {}
         for batch in unfinished:
             if not batch.sealed:
                 self._appender.seal_batch(batch)
-            self.due_batches.append(batch)
+            last[batch.topic, batch.partition] = batch
+        self.due_batches.extend(last.values())

@@ -26,15 +26,13 @@ class BatchCompressor:
 
         Compression runs without the GIL. The memory that compression saves is released.
         """
-        # Also if it is sealed: Ctrl-C may have interrupted the thread that sealed it, so that records could
-        # still be appended to it.
         self._accumulator.sealer.seal(batch)
         if not batch.count:  # Ctrl-C interrupted the thread that began the batch
             self._accumulator.finished(batch, batch.report(0, 0, -1, -1, None) or [])
             return None
         capacity, size, now = batch.capacity, batch.size, time.monotonic()
         sealed = compress_batch(batch, self._codec)
-        if self._codec and not isinstance(batch, ForwardedBatch):
+        if self._codec and type(batch) is not ForwardedBatch:
             self._accumulator.shrunk(batch, capacity - len(sealed.payload))
         self._counts.seal(batch.count, size + BATCH_SIZE, sealed.size, now - batch.created, now)
         return sealed
@@ -43,7 +41,7 @@ class BatchCompressor:
 def compress_batch(batch: Batch, codec: Compression) -> SealedBatch:
     """Return a SealedBatch with the records of *batch*, which accepts no more records. The records are
     compressed with *codec*, unless another producer has encoded them."""
-    if isinstance(batch, ForwardedBatch):
+    if type(batch) is ForwardedBatch:  # faster than isinstance, which asks the ABC
         return SealedBatch(batch, 0, batch.count, batch.encoded_records(), batch.codec, batch.timestamps)
     payload: Buffer = batch.payload()
     if codec:
