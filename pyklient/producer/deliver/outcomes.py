@@ -26,6 +26,9 @@ class Outcomes:
     def __init__(self) -> None:
         self._waiting: list[tuple[Order, Batch, Outcome]] = []
 
+    def __len__(self) -> int:
+        return len(self._waiting)
+
     def add(self, batch: SealedBatch, base_offset: int, timestamp_ms: int, error: KafkaError | None) -> None:
         """Store the outcome of *batch* until it may be reported. The batch was removed from the queue or has
         expired."""

@@ -139,6 +139,21 @@ class PartitionQueue(Timed):
         if self._waiting or self._to_retry:
             self._changed[self] = None
 
+    def stays_in_line(self, now: float) -> bool:
+        """Return True if the queue, from which a batch was just drained, has another batch that may be sent
+        now. Otherwise, record that the queue does not wait in a BrokerQueue any more.
+
+        The sender need not check a queue whose next batch waits for a response.
+        """
+        if self.ready(now):
+            return True
+        self.in_line = False
+        if self._waiting and not self._waiting[0].sealed:
+            self._changed[self] = None  # its timer ends linger_ms
+        elif not self._in_flight and (self._waiting or self._to_retry):
+            self._changed[self] = None
+        return False
+
     def ready(self, now: float) -> bool:
         """Return True if the next batch of the queue may be sent now."""
         if self._to_retry:
@@ -207,8 +222,10 @@ class PartitionQueue(Timed):
             self.sequences.stored(batch.identity, batch.count)
         if self._doubt is not None and batch.order > self._doubt:
             self._doubt = None
-        self._close_gap()
-        if self._waiting or self._to_retry:
+        if not self._in_flight:
+            self._close_gap()
+        # A queue in line is looked at anyway as soon as its broker accepts a request.
+        if not self.in_line and (self._waiting or self._to_retry):
             self._changed[self] = None
 
     def retry(self, batch: SealedBatch, error: KafkaError, *, in_doubt: bool, not_before: float) -> None:
@@ -255,6 +272,13 @@ class PartitionQueue(Timed):
             insort(self._to_retry, part, key=_order_of)
         self._close_gap()
         self._changed[self] = None
+
+    def is_next_to_report(self, batch: SealedBatch) -> bool:
+        """Return True if no earlier batch than *batch*, which was removed from the queue, is unfinished, and
+        no outcome waits to be reported."""
+        if self._to_retry or self.outcomes:
+            return False
+        return not self._in_flight or self._in_flight[0].number > batch.number
 
     def drain_outcomes(self) -> list[tuple[Batch, Outcome]]:
         """Return, in order, the outcomes that may be reported now, because all earlier batches have
@@ -307,6 +331,10 @@ class PartitionQueue(Timed):
 
     def _next_expiry(self) -> float:
         """Return the time at which the oldest batch that has not expired will expire."""
+        if self._in_flight and not (self._to_retry or self.transactional):
+            first = self._in_flight[0]
+            if not first.expired:
+                return first.batch.created + self._delivery_timeout
         oldest = self._waiting[0].created if self._waiting else NEVER
         for batch in self._to_retry[:1]:
             oldest = min(oldest, batch.batch.created)

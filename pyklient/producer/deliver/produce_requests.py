@@ -116,6 +116,7 @@ class ProduceRequests:
         topics: dict[str, list[PartitionData]] = {}
         planned = size = 0
         now = time.monotonic()
+        record_format = format_for(version)
         for _ in range(len(self.line)):
             queue = self.line[0]
             if not queue.ready(now):
@@ -124,14 +125,17 @@ class ProduceRequests:
             planned += queue.next_size()
             if batches and planned > self._options.max_bytes:
                 break
-            drained = self._drain_batch(queue, version)
+            drained = self._drain_batch(queue, version, record_format)
             if drained is not None:
                 batch, buffers = drained
                 batches[queue.topic, queue.partition] = (queue, batch)
                 data = PartitionData(index=queue.partition, records=buffers)
                 topics.setdefault(queue.topic, []).append(data)
                 size += batch.size
-            self._remove_first()
+            if queue.stays_in_line(now):
+                self.line.rotate(-1)
+            else:
+                self.line.popleft()
         if not batches:
             return None
         message = ProduceRequest(
@@ -142,13 +146,16 @@ class ProduceRequests:
         )
         return InFlightRequest(batches, size, message, version, connection_number)
 
-    def _drain_batch(self, queue: PartitionQueue, version: int) -> tuple[SealedBatch, list[Buffer]] | None:
+    def _drain_batch(
+        self, queue: PartitionQueue, version: int, record_format: int
+    ) -> tuple[SealedBatch, list[Buffer]] | None:
         batch = queue.drain(self._node_id)
         if batch is None:
             return None
         try:
-            check_codec(batch.codec, version, self._node_id)
-            return batch, batch.buffers(format_for(version), transactional=queue.transactional)
+            if batch.codec:
+                check_codec(batch.codec, version, self._node_id)
+            return batch, batch.buffers(record_format, transactional=queue.transactional)
         except KafkaError as error:
             self._responses.failed(queue, batch, error, in_doubt=False)
             return None

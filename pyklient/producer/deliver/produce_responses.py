@@ -76,8 +76,12 @@ class ProduceResponses:
         for topic in response.responses:
             for one in topic.partition_responses:
                 found = missing.pop((topic.name, one.index), None)
-                if found is not None:
-                    self._apply(*found, one)
+                if found is None:
+                    continue
+                if one.error_code:
+                    self._apply_error(*found, one)
+                else:
+                    self._stored(*found, one.base_offset, one.log_append_time_ms)
         for queue, batch in missing.values():
             error = BrokerConnectionError(
                 f"the response of broker {node_id} to a Produce request has no result for {queue.at}"
@@ -149,13 +153,10 @@ class ProduceResponses:
         if batch is not None and batch.in_doubt:
             self._transaction.sequences_lost = True
 
-    def _apply(self, queue: PartitionQueue, batch: SealedBatch, one: PartitionResponse) -> None:
-        """Apply *one*, the part of a response that belongs to *batch*: report the batch, send it again or
-        split it."""
+    def _apply_error(self, queue: PartitionQueue, batch: SealedBatch, one: PartitionResponse) -> None:
+        """Apply *one*, the part of a response that belongs to *batch* and has an error code: report the
+        batch, send it again or split it."""
         code = one.error_code
-        if not code:
-            self._stored(queue, batch, one.base_offset, one.log_append_time_ms)
-            return
         action = self._policy.after_error_code(batch, code)
         if action is Action.RETRY_IN_SEQUENCE and queue.transactional and queue.is_oldest(batch):
             action = Action.FAIL  # the batch needs a new epoch, which comes with the end of the transaction
@@ -232,8 +233,11 @@ class ProduceResponses:
         if not batch.expired:
             now = time.monotonic()
             self._counts.deliver(queue.at, batch.count, batch.size, now - batch.batch.created, now)
-            queue.outcomes.add(batch, base_offset, log_append_time_ms, None)
-            self._report_outcomes(queue)
+            if queue.is_next_to_report(batch):
+                self._report(batch.batch, batch.first, batch.stop, base_offset, log_append_time_ms, None)
+            else:
+                queue.outcomes.add(batch, base_offset, log_append_time_ms, None)
+                self._report_outcomes(queue)
 
     def _fail_unsealed(self, batch: Batch, error: KafkaError) -> None:
         self._accumulator.sealer.seal(batch)

@@ -186,10 +186,12 @@ class Sender(SenderWork, Timed):
     def _collect_new_batches(self) -> None:
         """Add the batches that users' threads have begun or sealed to the queues of their partitions."""
         new, due = self._accumulator.new_batches, self._accumulator.sealer.due_batches
+        queues, last_used = self._queues, self._topics.last_used
         while new:
             batch = new.popleft()
-            self._topics.last_used[batch.topic] = batch.created
-            self._queue_of(batch).add(batch)
+            last_used[batch.topic] = batch.created
+            queue = queues.get((batch.topic, batch.partition))
+            (queue or self._queue_of(batch)).add(batch)
         while due:
             self._queue_of(due.popleft()).note_change()
 

@@ -112,6 +112,46 @@ def test_a_change_behind_a_sealed_batch_that_was_checked_needs_no_check() -> Non
     assert not is_to_be_checked(), "no batch waits"
 
 
+def test_a_queue_stays_in_line_while_its_next_batch_may_be_sent_at_once() -> None:
+    bench = Bench(REMEMBERED + 2)
+    bench.queue.stored(bench.take())
+    for batch in bench.queue._waiting:
+        batch.sealed = True
+    bench.queue.in_line = True
+    bench.changed.clear()
+    sent = []
+    for _ in range(REMEMBERED):
+        assert bench.queue.in_line
+        sent.append(bench.take())
+        assert bench.queue.stays_in_line(1.0) == (len(sent) < REMEMBERED)
+    assert not bench.queue.in_line
+    assert not bench.changed, "the next batch waits for a response"
+    bench.queue.stored(sent[0])
+    assert bench.changed
+
+
+def test_a_queue_whose_next_batch_lingers_is_checked_again() -> None:
+    bench = Bench(3)
+    bench.queue.stored(bench.take())
+    bench.queue._linger = 10.0
+    bench.queue._waiting[0].sealed = True
+    bench.queue.in_line = True
+    bench.changed.clear()
+    bench.take()
+    assert not bench.queue.stays_in_line(1.0)
+    assert bench.changed
+
+
+def test_a_queue_in_line_is_not_checked_because_of_a_response() -> None:
+    bench = Bench(3)
+    bench.queue.stored(bench.take())
+    sent = bench.take()
+    bench.changed.clear()
+    bench.queue.in_line = True
+    bench.queue.stored(sent)
+    assert not bench.changed
+
+
 def test_the_first_of_a_sequence_goes_alone_and_then_as_many_as_a_broker_remembers() -> None:
     bench = Bench(20)
     (first,) = bench.take_all()
