@@ -1,7 +1,8 @@
 """The results of the records in a batch: stores delivery reports, collects callbacks, and lets callers wait.
 
-Both kernels share this part of a batch. The code does not run once per record, except for records that fail
-or for which callers wait one by one.
+Both kernels share this part of a batch, but the compiled kernel has its own ``__init__`` and ``report``,
+which do the same. The code does not run once per record, except for records that fail or for which callers
+wait one by one.
 """
 
 from abc import ABC, abstractmethod

@@ -65,7 +65,7 @@ from pyklient.kernel.decode.column_decoding import (
 )
 from pyklient.protocol.records import checksum
 from pyklient.protocol.records.layout import BATCH_SIZE, INT32_MAX, Columns, not_a_batch
-from pyklient.kernel.append.delivery_reports import DeliveryState
+from pyklient.kernel.append.delivery_reports import DeliveryReport, DeliveryState
 from pyklient.kernel.pickling import restore_delivery, restore_message
 from pyklient.kernel.decode.batch_reader import size_of as size_of_parsed
 from pyklient.kernel.append.open_batches import (
@@ -177,6 +177,7 @@ include "decode/batch_headers.pxi"
 include "decode/record_parsing.pxi"
 include "append/record_encoding.pxi"
 include "reused_memory.pxi"
+include "append/batch.pxi"
 include "append/appender.pxi"
 include "append/user_functions.pxi"
 include "decode/column_builder.pxi"

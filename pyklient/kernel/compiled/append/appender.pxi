@@ -1,4 +1,4 @@
-# Appending records to batches: the C halves of Batch and Appender, and Delivery. Part of _kernel.pyx.
+# Appending records to batches: the C half of Appender, and Delivery. Part of _kernel.pyx.
 #
 # The GIL makes a call atomic here. So nothing between the first look at a batch and the last number written
 # into it may run Python code, and that includes allocating what the garbage collector tracks: it may run,
@@ -20,66 +20,6 @@ cdef class _Topic:
         self.batch_size = batch_size
         self.batches = []
         self.expected_sizes = []
-
-
-cdef class _RecordBuffer:
-    """The compiled part of a Batch: its records. The public attributes are those of DeliveryState, kept here
-    because every append and every Delivery reads them."""
-
-    cdef public object topic
-    cdef public object partition
-    cdef _Memory memory
-    cdef readonly int64_t base_timestamp
-    cdef readonly int64_t max_timestamp
-    cdef public int64_t charged
-    # how many bytes of memory its records have, used or not
-    cdef readonly Py_ssize_t capacity
-    # the size that the batch will probably get
-    cdef readonly Py_ssize_t expected_size
-    cdef readonly Py_ssize_t size
-    cdef readonly Py_ssize_t count
-    cdef public bint sealed
-    cdef public bint done
-    cdef public list _callbacks
-    cdef public list _reports
-
-    def __init__(self, Py_ssize_t expected_size):
-        self.memory = _Memory.__new__(_Memory)
-        self.expected_size = expected_size
-        self.base_timestamp = -1
-        self.max_timestamp = -1
-        self.charged = BATCH_COST
-
-    def payload(self):
-        """Return the records of a sealed batch as bytes: what follows the header in a batch of format 2."""
-        if self.memory is None or not self.size:
-            return b""
-        self.memory.used = self.size
-        return memoryview(self.memory)
-
-    def release_records(self):
-        """Free the memory of a sealed batch's records. A payload that was returned before stays valid."""
-        self.memory = None
-
-    cdef int _move(self, Py_ssize_t capacity) except -1:
-        """Move the records to memory for *capacity* bytes. If a payload refers to the old memory, _Memory
-        keeps it until the payload is gone, and only then uses it for another batch."""
-        cdef _Memory larger = _Memory.__new__(_Memory)
-        larger.reserve(capacity)
-        if self.size:
-            memcpy(larger.block.at, self.memory.block.at, self.size)
-        self.memory = larger
-        return 0
-
-
-class Batch(_RecordBuffer, DeliveryState):
-    """The records of one batch: under construction at first, then ``sealed``, then ``done``."""
-
-    __module__ = "pyklient.kernel"
-
-    def __init__(self, tracker, topic, partition, created, expected_size=0):
-        DeliveryState.__init__(self, tracker, topic, partition, created)
-        _RecordBuffer.__init__(self, expected_size)
 
 
 DEF _ERROR = 4  # the index of the error in a DeliveryReport

@@ -1,0 +1,105 @@
+# The C half of Batch: its records, and how their results are stored. Part of _kernel.pyx.
+
+
+_tuple_new = tuple.__new__
+
+
+cdef class _RecordBuffer:
+    """The compiled part of a Batch: its records. The public attributes are those of DeliveryState, kept here
+    because every append and every Delivery reads them."""
+
+    cdef public object topic
+    cdef public object partition
+    cdef public double created
+    cdef _Memory memory
+    cdef readonly int64_t base_timestamp
+    cdef readonly int64_t max_timestamp
+    cdef public int64_t charged
+    # how many bytes of memory its records have, used or not
+    cdef readonly Py_ssize_t capacity
+    # the size that the batch will probably get
+    cdef readonly Py_ssize_t expected_size
+    cdef readonly Py_ssize_t size
+    cdef readonly Py_ssize_t count
+    cdef public bint sealed
+    cdef public bint done
+    cdef public list waiters
+    cdef public object failure_round
+    cdef public object _tracker
+    cdef public list _callbacks
+    cdef public list _reports
+    cdef public Py_ssize_t _unreported
+    cdef public bint _has_failures
+    cdef public set _seen
+
+    def __init__(self, tracker, topic, partition, double created, Py_ssize_t expected_size=0):
+        # as DeliveryState does it
+        self.topic = topic
+        self.partition = partition
+        self.created = created
+        self.waiters = []
+        self.failure_round = 0
+        self._tracker = tracker
+        self._reports = []
+        self._callbacks = []
+        self._unreported = -1
+        self._seen = set()
+        self.memory = _Memory.__new__(_Memory)
+        self.expected_size = expected_size
+        self.base_timestamp = -1
+        self.max_timestamp = -1
+        self.charged = BATCH_COST
+
+    def payload(self):
+        """Return the records of a sealed batch as bytes: what follows the header in a batch of format 2."""
+        if self.memory is None or not self.size:
+            return b""
+        self.memory.used = self.size
+        return memoryview(self.memory)
+
+    def release_records(self):
+        """Free the memory of a sealed batch's records. A payload that was returned before stays valid."""
+        self.memory = None
+
+    def report(self, Py_ssize_t first, Py_ssize_t stop, base_offset, timestamp_ms, error):
+        """Store the result of the records *first* to *stop* - 1, as ``DeliveryState.report`` does."""
+        cdef list callbacks, waiters
+        report = _tuple_new(DeliveryReport, (first, stop, base_offset, timestamp_ms, error))
+        with self._tracker.lock:
+            if self._unreported < 0:
+                self._unreported = (<object>self).count
+            self._reports.append(report)
+            if error is not None:
+                self._has_failures = True
+            self._unreported -= stop - first
+            if self._unreported:
+                return None
+            self._reports.sort()
+            self.done = True
+            callbacks, self._callbacks = self._callbacks, []
+            if self._has_failures:
+                (<object>self)._count_unseen(callbacks)
+            waiters, self.waiters = self.waiters, []
+        (<object>self).release_records()
+        for wake in waiters:
+            wake()
+        return callbacks
+
+    cdef int _move(self, Py_ssize_t capacity) except -1:
+        """Move the records to memory for *capacity* bytes. If a payload refers to the old memory, _Memory
+        keeps it until the payload is gone, and only then uses it for another batch."""
+        cdef _Memory larger = _Memory.__new__(_Memory)
+        larger.reserve(capacity)
+        if self.size:
+            memcpy(larger.block.at, self.memory.block.at, self.size)
+        self.memory = larger
+        return 0
+
+
+class Batch(_RecordBuffer, DeliveryState):
+    """The records of one batch: under construction at first, then ``sealed``, then ``done``."""
+
+    __module__ = "pyklient.kernel"
+
+    # _RecordBuffer makes it whole: DeliveryState.__init__ would set each attribute once more.
+    __init__ = _RecordBuffer.__init__
