@@ -172,10 +172,9 @@ class RecordAccumulator:
         """
         with self.tracker.lock:
             self._unfinished.remove(batch)
-        if listeners:
-            self._extra_memory = batch.charged
-            run_callbacks(listeners)
-            self._extra_memory = 0
+        self._extra_memory = batch.charged
+        run_callbacks(listeners)
+        self._extra_memory = 0
         self._release(batch.charged)
 
     def close(self, error: KafkaError) -> None:
@@ -314,18 +313,15 @@ class RecordAccumulator:
             delivery = appender.append(topic, chosen, value, key, timestamp_ms, headers, on_delivery, limit)
             if delivery is not None or not self._fits(record, limit):
                 return delivery
-        if number is None:
-            other = self.choice.next_sticky(topic, chosen, self._unfinished.counts(topic))
-            if other != chosen:
-                chosen = other
-                if full is not None:
-                    self.sealer.seal_early(full)
-                delivery = appender.append(
-                    topic, chosen, value, key, timestamp_ms, headers, on_delivery, limit
-                )
-                if delivery is not None:
-                    self.thread.notify(self.clocks.monotonic())
-                    return delivery
+        unfinished = self._unfinished.counts(topic)
+        if number is None and (other := self.choice.next_sticky(topic, chosen, unfinished)) != chosen:
+            chosen = other
+            if full is not None:
+                self.sealer.seal_early(full)
+            delivery = appender.append(topic, chosen, value, key, timestamp_ms, headers, on_delivery, limit)
+            if delivery is not None:
+                self.thread.notify(self.clocks.monotonic())
+                return delivery
         now = self.clocks.monotonic()
         try:
             batch = self.sealer.seal_and_begin(topic, chosen, now, self.add_new_batch)

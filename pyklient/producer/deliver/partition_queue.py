@@ -36,6 +36,7 @@ from pyklient.producer.deliver.batch_compression import BatchCompressor
 from pyklient.producer.deliver.in_flight_limits import InFlightLimits
 from pyklient.producer.deliver.outcomes import Order, Outcome, Outcomes
 from pyklient.producer.deliver.sealed_batch import SealedBatch
+from pyklient.producer.deliver.sequence_gap import SequenceGap
 from pyklient.producer.deliver.sequences import NO_IDENTITY, Sequences
 from pyklient.producer.threads.timers import NEVER, Timed
 from pyklient.protocol.records.layout import BATCH_SIZE
@@ -84,12 +85,7 @@ class PartitionQueue(Timed):
         """The outcomes that must not be reported yet, because an earlier batch has not finished."""
         self._sealed = 0
         self._retry_at = 0.0
-        self._gap: Order | None = None
-        """The position of the first batch that failed permanently and was certainly not stored. None if there
-        is no such batch."""
-        self._doubt: Order | None = None
-        """The position of the last batch that failed permanently and may have been stored. None if there is
-        no such batch."""
+        self._gap = SequenceGap()
         self._checked: Batch | None = None
         """The batch that was the first waiting batch when the sender last checked the queue, if that batch
         was sealed."""
@@ -131,26 +127,20 @@ class PartitionQueue(Timed):
             self._changed[self] = None
 
     def leave_line(self) -> None:
-        """Record that the queue does not wait in a BrokerQueue any more.
-
-        If the queue has another batch to send, the sender checks the queue again.
-        """
+        """Record that the queue does not wait in a BrokerQueue any more, and is to be checked if it has a
+        batch."""
         self.in_line = False
         if self._waiting or self._to_retry:
             self._changed[self] = None
 
     def stays_in_line(self, now: float) -> bool:
         """Return True if the queue, from which a batch was just drained, has another batch that may be sent
-        now. Otherwise, record that the queue does not wait in a BrokerQueue any more.
-
-        The sender need not check a queue whose next batch waits for a response.
-        """
+        now. Otherwise, record that the queue does not wait in a BrokerQueue any more."""
         if self.ready(now):
             return True
         self.in_line = False
-        if self._waiting and not self._waiting[0].sealed:
-            self._changed[self] = None  # its timer ends linger_ms
-        elif not self._in_flight and (self._waiting or self._to_retry):
+        # A queue whose next batch waits for a response need not be checked before.
+        if not self._in_flight or (self._waiting and not self._waiting[0].sealed):
             self._changed[self] = None
         return False
 
@@ -158,7 +148,7 @@ class PartitionQueue(Timed):
         """Return True if the next batch of the queue may be sent now."""
         if self._to_retry:
             return not self._in_flight and now >= self._retry_at
-        if not self._waiting or self._gap is not None or self._doubt is not None:
+        if not self._waiting or self._gap.first is not None or self._gap.doubt is not None:
             return False
         if (sequences := self.sequences) is not None:
             since_oldest = self._sealed - self._in_flight[0].number + 1 if self._in_flight else 0
@@ -214,19 +204,22 @@ class PartitionQueue(Timed):
         self._in_flight.append(batch)
         return batch
 
-    def stored(self, batch: SealedBatch) -> None:
-        """Remove *batch* from the queue, because the broker has stored it."""
+    def stored(self, batch: SealedBatch) -> bool:
+        """Remove *batch* from the queue, because the broker has stored it. Return True if its outcome may be
+        reported now, because all earlier batches have finished and no outcome waits."""
         self.blocked_by = None
         self._in_flight.remove(batch)
         if self.sequences is not None and batch.identity is not None:
             self.sequences.stored(batch.identity, batch.count)
-        if self._doubt is not None and batch.order > self._doubt:
-            self._doubt = None
+        if self._gap.doubt is not None:
+            self._gap.stored(batch)
         if not self._in_flight:
             self._close_gap()
         # A queue in line is looked at anyway as soon as its broker accepts a request.
         if not self.in_line and (self._waiting or self._to_retry):
             self._changed[self] = None
+        first = not self._in_flight or self._in_flight[0].number > batch.number
+        return first and not self._to_retry and not self.outcomes
 
     def retry(self, batch: SealedBatch, error: KafkaError, *, in_doubt: bool, not_before: float) -> None:
         """Put *batch* back into the queue after *error*, to be sent again at *not_before* or later.
@@ -255,7 +248,7 @@ class PartitionQueue(Timed):
         """
         batch.in_doubt = False
         if self.is_oldest(batch):
-            self._gap = batch.order
+            self._gap.first = batch.order
         self.retry(batch, error, in_doubt=False, not_before=not_before)
 
     def failed(self, batch: SealedBatch) -> None:
@@ -273,21 +266,14 @@ class PartitionQueue(Timed):
         self._close_gap()
         self._changed[self] = None
 
-    def is_next_to_report(self, batch: SealedBatch) -> bool:
-        """Return True if no earlier batch than *batch*, which was removed from the queue, is unfinished, and
-        no outcome waits to be reported."""
-        if self._to_retry or self.outcomes:
-            return False
-        return not self._in_flight or self._in_flight[0].number > batch.number
-
     def drain_outcomes(self) -> list[tuple[Batch, Outcome]]:
-        """Return, in order, the outcomes that may be reported now, because all earlier batches have
-        finished."""
+        """Return, in order, the outcomes that may be reported now: no earlier batch is unfinished."""
         return self.outcomes.drain((self._in_flight, self._to_retry))
 
     def without_idempotence(self) -> None:
         """Send batches without a producer id from now on, because the topic or the broker supports none."""
-        self.sequences = self._gap = self._doubt = None
+        self.sequences = None
+        self._gap.clear()
         for batch in self._to_retry:
             batch.identity = None  # a batch in flight loses its identity when it is retried
 
@@ -331,10 +317,6 @@ class PartitionQueue(Timed):
 
     def _next_expiry(self) -> float:
         """Return the time at which the oldest batch that has not expired will expire."""
-        if self._in_flight and not (self._to_retry or self.transactional):
-            first = self._in_flight[0]
-            if not first.expired:
-                return first.batch.created + self._delivery_timeout
         oldest = self._waiting[0].created if self._waiting else NEVER
         for batch in self._to_retry[:1]:
             oldest = min(oldest, batch.batch.created)
@@ -351,25 +333,17 @@ class PartitionQueue(Timed):
         if self.sequences.transactional:
             self.sequences.broken = True
             return
-        if batch.in_doubt:
-            self._doubt = max(self._doubt or batch.order, batch.order)
-        else:
-            self._gap = min(self._gap or batch.order, batch.order)
+        self._gap.note(batch)
 
     def _close_gap(self) -> None:
         """Begin a new epoch after a gap, if nothing is in flight and no batch before the gap is left."""
-        if self.sequences is None or self._in_flight:
+        if self.sequences is None or self._in_flight or not self._gap.may_close(self._to_retry):
             return
-        if self._gap is not None:
-            closed = not self._to_retry or self._to_retry[0].order >= self._gap
-        else:
-            closed = self._doubt is not None and not self._to_retry
-        if closed:
-            self._gap = self._doubt = None
-            self.sequences.restart()
-            for batch in self._to_retry:
-                batch.identity = None
-                batch.in_doubt = False
+        self._gap.clear()
+        self.sequences.restart()
+        for batch in self._to_retry:
+            batch.identity = None
+            batch.in_doubt = False
 
 
 def _order_of(batch: SealedBatch) -> Order:

@@ -225,7 +225,7 @@ class ProduceResponses:
     def _stored(
         self, queue: PartitionQueue, batch: SealedBatch, base_offset: int, log_append_time_ms: int
     ) -> None:
-        queue.stored(batch)
+        is_next = queue.stored(batch)
         if batch.attempts > 1 and log_append_time_ms == batch.timestamps[1]:
             # For a batch that it stored before, Kafka returns the newest timestamp of its records, whether
             # the broker or the producer set that.
@@ -233,7 +233,7 @@ class ProduceResponses:
         if not batch.expired:
             now = time.monotonic()
             self._counts.deliver(queue.at, batch.count, batch.size, now - batch.batch.created, now)
-            if queue.is_next_to_report(batch):
+            if is_next:
                 self._report(batch.batch, batch.first, batch.stop, base_offset, log_append_time_ms, None)
             else:
                 queue.outcomes.add(batch, base_offset, log_append_time_ms, None)

@@ -109,8 +109,8 @@ MUTANTS: Final = (
     Mutant(
         "producer: new batches are sent while an earlier one is in doubt",
         "pyklient/producer/deliver/partition_queue.py",
-        "if not self._waiting or self._gap is not None or self._doubt is not None:",
-        "if not self._waiting or self._gap is not None:",
+        "if not self._waiting or self._gap.first is not None or self._gap.doubt is not None:",
+        "if not self._waiting or self._gap.first is not None:",
         (
             "tests/producer/deliver/test_partition_queue.py::test_nothing_new_goes_behind_a_batch_of_which_nobody_knows_whether_it_is_stored",
         ),
