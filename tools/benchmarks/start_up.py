@@ -44,7 +44,7 @@ _STARTS: Final = {
     "first acknowledgement": ("import pyklient; pyklient.Producer", _SEND),
     "first message": ("import pyklient; pyklient.ConsumerConnector", _READ),
 }
-"""What each program imports, and what it does then."""
+"""The imports of each program, and the code that follows them."""
 _WAITING: Final = {"producer": _SEND, "connector": _READ}
 _MEASURE: Final = """
 import sys, time

@@ -92,7 +92,7 @@ class Faults:
         self.hits = 0
         """The number of faults that have hit an open transaction."""
         self.zombies: Counter[str] = Counter()
-        """How the transactions of stopped stages have ended after they were woken: ``refused`` by a broker,
+        """The ends of the transactions of stopped stages after they were woken: ``refused`` by a broker,
         or ``given up`` by the stage itself, because it knew that it had lost its partitions."""
         self.problems: list[str] = []
         self._kinds: Mapping[str, Callable[[int], tuple[str, bool]]] = {

@@ -39,7 +39,7 @@ _BOTH: Final[dict[str, Any]] = {"request_timeout_ms": 3_000, "reconnect_backoff_
 
 
 class Job(NamedTuple):
-    """What a stage does: append *mark* to the messages of *source*, and send them to *target*."""
+    """The task of a stage: it appends *mark* to the messages of *source*, and sends them to *target*."""
 
     bootstrap: str
     source: str

@@ -1,4 +1,4 @@
-"""What the next request of a fetcher asks for: which partitions, from which offsets on, and how many bytes.
+"""Plans the next request of a fetcher: which partitions, from which offsets on, and how many bytes.
 
 To look at all partitions takes a time in proportion to their number, and a fetcher may have ten thousand. So
 most requests look only at partitions that may have changed since the request before: those of which records
@@ -37,11 +37,12 @@ class FetchPlan:
     def __init__(self, budget: FetchBudget, config: ConsumerConfig) -> None:
         self.states: dict[TopicPartition, FetchedPartition] = {}
         self.allowed: dict[Cursor, int] = {}
-        """How many bytes may be fetched for each cursor. A cursor that may fetch nothing now is not in it."""
+        """The number of bytes that may be fetched for each cursor. A cursor that may fetch nothing now is not
+        in it."""
         self.left_out: list[Cursor] = []
         """The cursors that are not in ``allowed``, although they are not paused."""
         self.wanted: dict[TopicPartition, Wanted] = {}
-        """What the next request asks for, by partition."""
+        """The contents of the next request, by partition."""
         self.bounded = False
         """True if reading of some of the partitions ends at an offset."""
         self.has_ids = False

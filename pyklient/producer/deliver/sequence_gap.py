@@ -12,7 +12,8 @@ __all__ = ["SequenceGap"]
 
 
 class SequenceGap:
-    """Where the sequence of one partition has a gap, or may have one. Callers must hold the sender lock."""
+    """The place where the sequence of one partition has a gap, or may have one. Callers must hold the sender
+    lock."""
 
     __slots__ = ("doubt", "first")
 

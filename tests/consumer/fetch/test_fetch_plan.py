@@ -1,4 +1,4 @@
-"""What the requests of a fetcher ask for, and that thousands of partitions cost as much as a few."""
+"""The plan of the requests of a fetcher, and that thousands of partitions cost as much as a few."""
 
 from collections.abc import Callable
 from typing import Any
