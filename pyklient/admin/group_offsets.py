@@ -101,9 +101,11 @@ class GroupOffsets:
         members = self._members(found)
         if execute:
             if members:
-                what = f"cannot reset the offsets of group {self._group_id}"
-                counted_members = counted(members, "member")
-                raise broker_error(ErrorCode.NON_EMPTY_GROUP, f"{what}, which has {counted_members}")
+                raise broker_error(
+                    ErrorCode.NON_EMPTY_GROUP,
+                    f"cannot reset the offsets of group {self._group_id} while it has "
+                    f"{counted(members, 'member')}",
+                )
             positions = {each: change.after for each, change in changes.items()}
             self._commit(positions, storages, found.zookeeper.versions)
         return OffsetReset(self._group_id, storages, changes, members, execute)

@@ -93,7 +93,7 @@ def coordinator(group_id: str) -> Locate:
 def only(results: Sequence[Any]) -> Any:
     """Return the only element of *results*, from the response to a request about one topic or group."""
     if len(results) != 1:
-        raise ProtocolError(f"the broker was asked for one result and sent {len(results)} results")
+        raise ProtocolError(f"the broker was asked about one topic or group, but sent {len(results)} results")
     return results[0]
 
 

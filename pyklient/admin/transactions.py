@@ -80,9 +80,9 @@ def abort_transaction(where: TopicPartition, start: int, *, force: bool) -> Dial
         raise ConfigurationError(
             f"no open transaction begins at offset {start} of {where}; "
             + (
-                f"transactions are open there from these offsets on: {others}"
+                f"the open transactions of this partition begin at {others}"
                 if found
-                else "none is open there"
+                else "the partition has no open transaction"
             )
         )
     if not transaction.hangs and not force:

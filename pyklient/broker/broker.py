@@ -188,7 +188,10 @@ class Broker:
                 loop.call_soon_threadsafe(stop.set)
         thread.join(_STOP_SECONDS)
         if thread.is_alive():
-            raise KafkaTimeoutError(f"the broker's thread did not end within {_STOP_SECONDS:g} s")
+            raise KafkaTimeoutError(
+                f"the broker's thread did not end within {_STOP_SECONDS:g} s; call close() again to wait "
+                "longer"
+            )
         self._thread = None
         _started.discard(self)
 

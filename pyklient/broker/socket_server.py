@@ -123,8 +123,8 @@ class _RequestMemory:
         together would then exceed the limit."""
         if self._server.request_memory + nbytes > self._limit:
             raise CloseConnection(
-                f"the requests that are being handled would exceed request_memory_bytes={self._limit}; "
-                "raise this option of the broker"
+                "the requests that are being handled would need more memory than "
+                f"request_memory_bytes={self._limit} allows; raise this option of the broker"
             )
         self._server.request_memory += nbytes
         self.nbytes += nbytes

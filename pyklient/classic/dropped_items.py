@@ -38,7 +38,7 @@ class DroppedItems:
         thread = threading.get_ident()
         self._counts[thread] = self._counts.get(thread, 0) + len(items)
         log.error(
-            "%s; %s dropped (%d since this producer was made)",
+            "%s; %s dropped (%d in total since this producer was made)",
             reason,
             counted(len(items), "message was", "messages were"),
             self.count,

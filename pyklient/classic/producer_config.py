@@ -152,7 +152,8 @@ class ClassicProducerConfig:
             raise TypeError(f"broker_list takes a tuple of StaticBroker(id, host, port), not {brokers!r}")
         if as_encoder(self.encoder, "serializer.class") is None:
             raise ConfigurationError(
-                "serializer.class is None, but messages need an encoder; leave it out for messages of bytes"
+                "serializer.class is None, but messages need an encoder; to send messages of bytes, leave "
+                "the property out"
             )
         as_encoder(self.key_encoder, "key.serializer.class")
         partitioner = self.partitioner

@@ -201,7 +201,9 @@ class ProducerSendThread:
             return returned_items(hooks.last_batch_before_close(), self._item_class, hook)
         except BaseException as error:
             log.error(
-                "%s, so it adds nothing to the last batch", _reason(hook, error), exc_info=traceback_of(error)
+                "%s, so this hook adds nothing to the last batch of the producer",
+                _reason(hook, error),
+                exc_info=traceback_of(error),
             )
             return ()
 

@@ -116,8 +116,8 @@ class SyncSending(Sending):
             self._handler.interrupt()
             if not self._turn.acquire(timeout=_GRACE):
                 raise KafkaTimeoutError(
-                    "cannot close the producer in time: another thread is still sending messages; it "
-                    "closes the event handler when they are sent"
+                    "cannot close the producer in time: another thread is still sending messages; that "
+                    "thread closes the event handler afterwards"
                 )
         try:
             self._close_handler()

@@ -307,8 +307,8 @@ def _checked(request: object) -> ProducerRequest:
     _check_sequence(keys, "keys")
     if len(keys) != len(messages):
         raise ConfigurationError(
-            f"a ProducerRequest for topic {topic!r} has {len(messages)} messages, but {len(keys)} keys; pass "
-            "one key for each message, or None"
+            f"a ProducerRequest for topic {topic!r} has {counted(len(messages), 'message')}, but "
+            f"{counted(len(keys), 'key')}; pass one key for each message, or None"
         )
     return request
 
@@ -317,7 +317,7 @@ def _check_sequence(values: object, name: str) -> None:
     if type(values) is list:
         return
     if not isinstance(values, Sequence) or isinstance(values, str | bytes | bytearray | memoryview):
-        raise TypeError(f"the {name} of a ProducerRequest are a list, not {type(values).__name__}")
+        raise TypeError(f"the {name} of a ProducerRequest must be a list, not {type(values).__name__}")
 
 
 def _keys(request: ProducerRequest) -> Sequence[bytes | None]:

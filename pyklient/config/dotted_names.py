@@ -78,7 +78,7 @@ def by_option_name(
     dotted = from_properties(config, {name: value for name, value in options.items() if "." in name})
     if twice := sorted(given.keys() & dotted.keys()):
         raise ConfigurationError(
-            f"{twice[0]} is given twice, with underscores and with dots; remove one of the two"
+            f"{twice[0]} is given twice, once with underscores and once with dots; remove one of the two"
         )
     return given | dotted
 

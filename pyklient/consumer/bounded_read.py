@@ -306,8 +306,8 @@ class _Stored:
             offset, last = self.bounds[each][0], ends[each].offset
             if offset > last:
                 raise OffsetOutOfRangeError(
-                    f"the stored position of {each}, {offset}, is after the end of its log, {last}, perhaps "
-                    "because the topic was created again; call reset() of the offset store"
+                    f"the stored position {offset} of {each} is after the end of the partition (offset "
+                    f"{last}), perhaps because the topic was created again; call reset() of the offset store"
                 )
             self.bounds[each] = (offset, last)
 

@@ -192,8 +192,8 @@ class StreamControl:
         check_in_kafka(self._config)
         if self._config.commits_automatically:
             raise ConfigurationError(
-                "automatic commits would also store the offsets of aborted transactions; set "
-                "enable_auto_commit=False"
+                "a transaction cannot store offsets that are also committed automatically, because the "
+                "automatic commits continue if the transaction is aborted; set enable_auto_commit=False"
             )
         # First: if the group begins another generation after this, the coordinator refuses the offsets.
         assignment = self._ownership.assignment or Assignment()

@@ -180,8 +180,8 @@ class Mirror:
         if self._runner is not None and self._runner is not threading.current_thread():
             if not self._ended.wait(seconds):
                 raise KafkaTimeoutError(
-                    f"the mirror has not ended within {seconds:g} s; it commits what is confirmed, and ends "
-                    "later"
+                    f"the mirror has not ended within {seconds:g} s; it commits the offsets of the confirmed "
+                    "records, and ends later"
                 )
             if self._failure is not None:
                 raise self._failure
@@ -276,18 +276,18 @@ class Mirror:
         """Raise ConfigurationError if the offsets of groups cannot be translated with the other arguments."""
         if not self._rules.keep_partitions or self._rules.handler is not None:
             raise ConfigurationError(
-                "groups needs keep_partitions=True and no handler, because only then does each partition "
-                "have one counterpart in the target cluster"
+                "the argument groups needs keep_partitions=True and no handler, because only then does each "
+                "partition have one counterpart in the target cluster"
             )
         if len(self._sources) > 1:
             raise ConfigurationError(
-                "groups needs exactly one source, because a group has one offset for each partition; run one "
-                "mirror for each source"
+                "the argument groups needs exactly one source, because a group has one offset for each "
+                "partition; run one mirror for each source"
             )
         if ProducerConfig.from_options(self._target).acks == 0:
             raise ConfigurationError(
-                "groups does not work with the option acks=0 of the target, because brokers then do not tell "
-                "the offsets of the copied records; remove acks=0"
+                "the argument groups does not work with the option acks=0 of the target, because brokers "
+                "then do not tell the offsets of the copied records; remove acks=0"
             )
 
     def _join(self, threads: Sequence[threading.Thread]) -> None:

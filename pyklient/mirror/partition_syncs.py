@@ -119,7 +119,8 @@ class PartitionSyncs:
         except KafkaError as error:
             self._continue_with({}, partitions)
             _log.warning(
-                "the offset syncs in topic %s cannot be read, so groups may get more records again: %s",
+                "the offset syncs in topic %s cannot be read, so groups that move to the target cluster may "
+                "read more records twice: %s",
                 SYNC_TOPIC,
                 error,
             )
@@ -165,8 +166,8 @@ class PartitionSyncs:
                 return
             if (left := deadline - time.monotonic()) <= 0:
                 _log.warning(
-                    "the last offset syncs of %s were not stored in topic %s within %g s, so groups may get "
-                    "more records again",
+                    "the last offset syncs of %s were not stored in topic %s within %g s, so groups that "
+                    "move to the target cluster may read more records twice",
                     counted(len(self._due.union(each.source for each in self._sent)), "partition"),
                     SYNC_TOPIC,
                     timeout,

@@ -84,9 +84,9 @@ class TargetTopics:
                     raise
             else:
                 _log.info(
-                    "created topic %s with %d partitions, as in the source cluster",
+                    "the mirror has created topic %s with %s, as in the source cluster",
                     topic,
-                    wanted,
+                    counted(wanted, "partition"),
                     extra=log_fields("mirror_topic_created", topic=topic, partitions=wanted),
                 )
                 return wanted
@@ -105,7 +105,7 @@ class TargetTopics:
             self._known_count(topic, wanted)
         else:
             _log.info(
-                "topic %s has %d partitions now, as in the source cluster",
+                "the mirror has extended topic %s to %d partitions, as in the source cluster",
                 topic,
                 wanted,
                 extra=log_fields("mirror_partitions_added", topic=topic, partitions=wanted),

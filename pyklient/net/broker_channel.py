@@ -61,8 +61,8 @@ class BrokerChannel:
         self._pool.raise_if_closed()
         if not self._calling.acquire(timeout=seconds):
             raise KafkaTimeoutError(
-                f"gave up after {seconds:.3g} s of waiting for the connection to {self.endpoint}, which "
-                "another thread is using"
+                f"the connection to {self.endpoint} was not free within {seconds:.3g} s, because another "
+                "thread is using it"
             )
         try:
             name = self._config.client_id if client_id is None else client_id

@@ -71,7 +71,8 @@ def _outcome(
     except KafkaError as error:
         cause = error
     failure = BrokerConnectionError(
-        f"{connection.endpoint} {what} after messages sent with acks=0, so some messages may be lost. "
+        f"{connection.endpoint} {what} after messages were sent with acks=0, so some of them may be "
+        "lost. "
         "Possible causes: the broker is no longer the leader of their partitions, a message is too large, or "
         "the broker has stopped. To get an error for each lost message, set acks to 1 (in a classic "
         "producer, request.required.acks)"

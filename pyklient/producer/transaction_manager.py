@@ -136,16 +136,16 @@ class TransactionManager:
         """Abort the open transaction, because the producer closes. Failures are logged."""
         if self._machine.state in (State.OPEN, State.FAILED) and not self._thread.is_current():
             log.warning(
-                "a producer is closed inside a transaction of %r, which is therefore aborted; call "
-                "commit_transaction or abort_transaction before close",
+                "the producer with transactional_id=%r is closed, but its transaction is open, and is "
+                "therefore aborted; call commit_transaction or abort_transaction before close",
                 self._id,
                 extra=log_fields("transaction_aborted", id=self._id),
             )
             self.abort_quietly(timeout)
         elif self._machine.state is State.UNCONFIRMED:
             log.warning(
-                "a producer is closed, and the last commit of %r is not confirmed; the transaction is "
-                "committed or aborted when another producer with this id begins",
+                "the producer with transactional_id=%r is closed, but its last commit is not confirmed; the "
+                "transaction is committed or aborted when another producer with this id begins",
                 self._id,
                 extra=log_fields("commit_unconfirmed", id=self._id),
             )

@@ -263,7 +263,7 @@ def _reject_absent(cls: type[Struct], name: str, value: Any, version: int) -> No
 
 
 def _reject_string(length: int) -> NoReturn:
-    raise ValueError(f"a string of {length} bytes is too long: {_LONGEST_CLASSIC_STRING} bytes are allowed")
+    raise ValueError(f"a string has {length} bytes; at most {_LONGEST_CLASSIC_STRING} are allowed")
 
 
 def _reject_uuid(value: bytes) -> NoReturn:

@@ -108,7 +108,7 @@ def test_a_deletion_whose_answer_was_lost_counts_when_the_topic_is_gone() -> Non
 
 
 def test_an_answer_about_nothing_is_the_brokers_fault() -> None:
-    with pytest.raises(ProtocolError, match="and sent 0"):
+    with pytest.raises(ProtocolError, match="but sent 0"):
         _play(create_topic("clicks", 1, 1, {}, 1000), [CreateTopicsResponse(topics=[])])
 
 

@@ -115,7 +115,7 @@ def test_a_group_with_members_is_not_reset_but_told_what_would_change(
         plan = admin.reset_offsets(group, "earliest")
         assert plan.members == 1
         assert {each.after.offset for each in plan.changes.values()} == {0}
-        with pytest.raises(BrokerError, match=r"which has 1 member: .* \(NON_EMPTY_GROUP"):
+        with pytest.raises(BrokerError, match=r"while it has 1 member: .* \(NON_EMPTY_GROUP"):
             admin.reset_offsets(group, "earliest", execute=True)
         assert _committed(admin, group) == {0: _RECORDS, 1: _RECORDS}
     admin.reset_offsets(group, "earliest", execute=True)

@@ -94,9 +94,9 @@ def test_wrong_arguments_of_a_sync_producer_are_errors_that_name_them(
         (5, "requests takes a list or another iterable, not 5"),
         ([("t", 0, [b"a"])], "multi_send takes a list of ProducerRequests, not of tuple"),
         (ProducerRequest("t", 0, [b"a"]), "multi_send takes a list of ProducerRequests, not of str"),
-        ([ProducerRequest("t", 0, b"a")], "the messages of a ProducerRequest are a list, not bytes"),  # type: ignore[arg-type]
-        ([ProducerRequest("t", 0, [b"a"], 5)], "the keys of a ProducerRequest are a list, not int"),  # type: ignore[arg-type]
-        ([ProducerRequest("t", 0, [b"a"], [])], "has 1 messages, but 0 keys"),
+        ([ProducerRequest("t", 0, b"a")], "the messages of a ProducerRequest must be a list, not bytes"),  # type: ignore[arg-type]
+        ([ProducerRequest("t", 0, [b"a"], 5)], "the keys of a ProducerRequest must be a list, not int"),  # type: ignore[arg-type]
+        ([ProducerRequest("t", 0, [b"a"], [])], "has 1 message, but 0 keys"),
     ],
 )
 def test_wrong_requests_of_a_sync_producer_are_errors_that_name_them(requests: Any, words: str) -> None:

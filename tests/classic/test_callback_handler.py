@@ -315,8 +315,8 @@ def test_what_was_given_up_is_counted_logged_and_told_to_on_dropped(
     assert hooks.dropped == [f"1 2: {error}", f"3: {error}"]
     assert producer.dropped_count == 3
     assert [record.message for record in said(caplog)] == [
-        f"Recorder.handle failed: {error}; 2 messages were dropped (2 since this producer was made)",
-        f"Recorder.handle failed: {error}; 1 message was dropped (3 since this producer was made)",
+        f"Recorder.handle failed: {error}; 2 messages were dropped (2 in total since this producer was made)",
+        f"Recorder.handle failed: {error}; 1 message was dropped (3 in total since this producer was made)",
     ]
 
 

@@ -53,7 +53,7 @@ def test_the_thread_of_a_late_send_closes_the_event_handler() -> None:
     thread = threading.Thread(target=producer.send, args=messages("1"))
     thread.start()
     recorder.wait(1)
-    with pytest.raises(KafkaTimeoutError, match="it closes the event handler"):
+    with pytest.raises(KafkaTimeoutError, match="that thread closes the event handler"):
         producer.close(0)
     recorder.gate.set()
     thread.join(10)

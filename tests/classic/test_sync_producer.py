@@ -231,4 +231,4 @@ def test_a_broker_that_handles_nothing_delays_close_a_little_and_there_is_a_warn
     texts = [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
     warnings = [each for each in texts if broker.address in each]
     assert len(warnings) == 1, texts
-    assert "has not answered for 0.1 s after messages sent with acks=0" in warnings[0]
+    assert "has not answered for 0.1 s after messages were sent with acks=0" in warnings[0]

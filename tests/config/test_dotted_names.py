@@ -109,7 +109,7 @@ def test_an_option_under_both_names_is_a_contradiction(
     client: Callable[..., Any], positional: list[str], options: dict[str, str], name: str
 ) -> None:
     given = ["".join([*each]) for each in positional]  # another object than any default
-    with pytest.raises(ConfigurationError, match=f"^{name} is given twice, with underscores and "):
+    with pytest.raises(ConfigurationError, match=f"^{name} is given twice, once with underscores and "):
         client(*given, **options)
 
 

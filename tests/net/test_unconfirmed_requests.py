@@ -99,8 +99,8 @@ def test_a_broker_that_hangs_up_or_says_nothing_does_not_delay_the_others(
     errors = [str(error) for error in await_handled(connections, 2)]
     assert time.monotonic() - began < 20
     assert len(errors) == 2
-    assert f"{silent.address} has not answered for 2 s after messages sent with acks=0" in errors[0]
-    assert f"{rude.address} has closed the connection after messages sent with acks=0" in errors[1]
+    assert f"{silent.address} has not answered for 2 s after messages were sent with acks=0" in errors[0]
+    assert f"{rude.address} has closed the connection after messages were sent with acks=0" in errors[1]
     assert [connection.alive for connection in connections] == [False, False, True]
     assert kinds(good) == [ProduceRequest, ListOffsetsRequest]
     for pool in pools:

@@ -50,7 +50,7 @@ def test_it_ran_on_the_oldest_pyspark(results: dict[str, Any]) -> None:
 
 @pytest.mark.timeout(_TIMEOUT + 60)
 def test_a_limit_that_the_oldest_pyspark_cannot_keep_is_refused(results: dict[str, Any]) -> None:
-    assert "maxOffsetsPerTrigger needs PySpark 4.2 or later, and this is 4.0.0" in results["limit"]
+    assert "maxOffsetsPerTrigger needs PySpark 4.2 or later, but this is 4.0.0" in results["limit"]
 
 
 @pytest.mark.timeout(_TIMEOUT + 60)

@@ -319,6 +319,6 @@ def test_closing_a_producer_aborts_its_open_transaction(
     producer.begin_transaction()
     producer.send(topic, b"1").result(30)
     producer.close(30)
-    assert "closed inside a transaction" in caplog.text
+    assert "its transaction is open, and is therefore aborted" in caplog.text
     assert values(bootstrap, topic) == [b"1"]  # returns when the transaction has ended
     assert committed_values(bootstrap, topic) == []

@@ -207,7 +207,8 @@ class Topics:
         if self._partitions + count > self._max_partitions:
             raise ApiError(
                 ErrorCode.INVALID_PARTITIONS,
-                f"{count} more partitions would exceed max_partitions={self._max_partitions} of this broker",
+                f"{counted(count, 'more partition')} would exceed max_partitions={self._max_partitions} of "
+                "this broker",
             )
 
     def _new_partitions(self, topic: str, indexes: range) -> list[Partition]:

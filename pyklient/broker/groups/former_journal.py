@@ -34,7 +34,7 @@ def read_former_journal(path: Path, now_ms: int) -> dict[str, list[NewRecord]]:
     for line in data.splitlines(keepends=True):
         try:
             if not line.endswith(b"\n"):
-                raise ValueError("the line is incomplete")
+                raise ValueError("the last line of the file is incomplete")
             _apply(json.loads(line), committed, generations, now_ms)
         except (ValueError, KeyError, TypeError, AttributeError):
             _logger.warning(

@@ -349,6 +349,6 @@ def _check_protocol(group: Group, request: SyncRequest) -> None:
     if any(given is not None and given != chosen for given, chosen in pairs):
         raise ApiError(
             ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
-            "the request names another protocol or protocol type than the group, which uses "
-            f"{group.protocol!r}",
+            f"the group uses the protocol {group.protocol!r} (of the type {group.protocol_type!r}), but the "
+            "request names another protocol or another type",
         )

@@ -40,11 +40,12 @@ def init_producer_id(
 def _initialized(node: NodeState, request: InitProducerIdRequest, transactional_id: str) -> ProducerIdentity:
     if request.enable2_pc:
         raise ApiError(
-            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "this broker has no two-phase commit (KIP-939)"
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+            "this broker does not support two-phase commit (KIP-939)",
         )
     if request.keep_prepared_txn:
         raise ApiError(
-            ErrorCode.UNSUPPORTED_VERSION, "this broker cannot keep a prepared transaction (KIP-939)"
+            ErrorCode.UNSUPPORTED_VERSION, "this broker does not support prepared transactions (KIP-939)"
         )
     expected = None
     if request.producer_id >= 0 and request.producer_epoch >= 0:

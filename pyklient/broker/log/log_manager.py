@@ -8,6 +8,7 @@ from pathlib import Path
 from pyklient.broker.log.clean_shutdown import pop_states, write_states
 from pyklient.broker.log.log_config import LogConfig
 from pyklient.broker.log.partition_log import PartitionLog
+from pyklient.counted import counted
 
 __all__ = ["LogManager"]
 
@@ -56,7 +57,11 @@ class LogManager:
         for log in self.by_partition.values():
             deleted = log.enforce_retention(now_ms)
             if deleted:
-                _logger.info("%s: %d old segments were deleted", log.directory.name, deleted)
+                _logger.info(
+                    "%s: %s deleted",
+                    log.directory.name,
+                    counted(deleted, "old segment was", "old segments were"),
+                )
 
     def close(self, *, record_clean_shutdown: bool) -> None:
         """Close the files of all logs.

@@ -120,7 +120,8 @@ class ProducerStates:
         if producer_id in self._open and not transactional:
             raise ApiError(
                 ErrorCode.INVALID_TXN_STATE,
-                f"producer {producer_id} sent a batch outside its transaction, which is still open",
+                f"producer {producer_id} has an open transaction, but sent a batch that does not belong to "
+                "it",
             )
         return None
 
@@ -157,7 +158,7 @@ class ProducerStates:
             raise ApiError(
                 ErrorCode.TRANSACTION_COORDINATOR_FENCED,
                 f"a transaction marker of producer {marker.producer_id} has coordinator epoch "
-                f"{marker.coordinator_epoch}, but epoch {state.coordinator_epoch} has been seen",
+                f"{marker.coordinator_epoch}, but an earlier marker had epoch {state.coordinator_epoch}",
             )
 
     def add_batch(

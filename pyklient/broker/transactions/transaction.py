@@ -270,5 +270,5 @@ class Transaction:
     def _concurrent(self) -> ApiError:
         return ApiError(
             ErrorCode.CONCURRENT_TRANSACTIONS,
-            f"the transaction of {self.transactional_id!r} is being ended: {self.state}; ask again",
+            f"the transaction of {self.transactional_id!r} has not ended yet (state {self.state}); ask again",
         )

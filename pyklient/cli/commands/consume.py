@@ -203,7 +203,8 @@ def _mention_missing(topics: Sequence[str], cluster: ClusterOptions) -> None:
     with Admin(**cluster.options(AdminConfig)) as admin:
         missing = sorted(set(topics) - set(admin.topics(internal=True)))
     if missing:
-        print(f"pyklient: waiting for {', '.join(missing)}, which does not exist yet", file=sys.stderr)
+        which = "which does" if len(missing) == 1 else "which do"
+        print(f"pyklient: waiting for {', '.join(missing)}, {which} not exist yet", file=sys.stderr)
 
 
 def _write_what_is_there(topics: Sequence[str], options: Mapping[str, Any], out: _Output) -> None:

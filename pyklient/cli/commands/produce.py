@@ -195,7 +195,7 @@ def _send_in_transactions(
         problem = f"the transaction of the lines {committed + 1} to {last} was not committed: {error}"
     else:
         return committed
-    raise click.ClickException(f"{problem}; {counted(committed, 'line')} committed")
+    raise click.ClickException(f"{problem}; {counted(committed, 'line was', 'lines were')} committed")
 
 
 def _send(

@@ -161,7 +161,7 @@ def _remove(admin: Admin, name: str) -> None:
             remove(name)
         except KafkaError as error:
             # Not raised, because it would hide an error of the job.
-            _log.warning("could not remove the topic or the group of the demo: %s", error)
+            _log.warning("the demo could not remove its topic or its group: %s", error)
 
 
 class _Worker(ABC):

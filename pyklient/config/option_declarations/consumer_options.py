@@ -251,7 +251,8 @@ class ConsumerConfig(ClientConfig):
         if self.shallowiterator_enable and self.isolation_level != "read_uncommitted":
             raise ConfigurationError(
                 "shallowiterator_enable=True hands out compressed batches without decompressing them, even "
-                "those of aborted transactions; set isolation_level=read_uncommitted, or remove this option"
+                "those of aborted transactions; set isolation_level=read_uncommitted, or remove "
+                "shallowiterator_enable"
             )
         if self.group_id is not None and not self.group_id:
             raise ConfigurationError("group_id is empty; give the group a name")

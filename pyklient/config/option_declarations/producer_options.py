@@ -121,7 +121,8 @@ class ProducerConfig(ClientConfig):
         if self.enable_idempotence:
             if self.acks_wire != -1:
                 raise ConfigurationError(
-                    "enable_idempotence=True needs acks='all'; remove one of the two options"
+                    f"enable_idempotence=True needs acks='all', but acks is {self.acks!r}; remove one of the "
+                    "two options"
                 )
             if self.retries == 0:
                 raise ConfigurationError(
@@ -129,8 +130,9 @@ class ProducerConfig(ClientConfig):
                 )
             if self.max_in_flight_requests_per_connection > 5:
                 raise ConfigurationError(
-                    "enable_idempotence=True allows max_in_flight_requests_per_connection up to 5, because "
-                    "brokers remember the last 5 batches; remove one of the two options"
+                    f"max_in_flight_requests_per_connection={self.max_in_flight_requests_per_connection} is "
+                    "above 5, the most that enable_idempotence=True allows, because brokers remember the "
+                    "last 5 batches of a producer; remove one of the two options"
                 )
         if self.delivery_timeout_ms < self.linger_ms + self.request_timeout_ms:
             raise ConfigurationError(
@@ -149,7 +151,9 @@ class ProducerConfig(ClientConfig):
                 "transactional_id needs idempotence; remove enable_idempotence=False, or transactional_id"
             )
         if self.acks_wire != -1:
-            raise ConfigurationError("transactional_id needs acks='all'; remove one of the two options")
+            raise ConfigurationError(
+                f"transactional_id needs acks='all', but acks is {self.acks!r}; remove one of the two options"
+            )
         if self.loses_idempotence is not None:
             raise ConfigurationError(
                 f"transactional_id needs idempotence, which {self.loses_idempotence} turns off; remove one "

@@ -263,7 +263,8 @@ class Fetcher:
             runs = whole_batches(records)
         except CorruptRecordError as error:
             self._fail(
-                state, CorruptRecordError(f"cannot read {cursor.partition} after offset {position}: {error}")
+                state,
+                CorruptRecordError(f"cannot read {cursor.partition} from offset {position} on: {error}"),
             )
             return []
         if not runs:

@@ -150,7 +150,7 @@ class OpenTransactions:
         except (ClosedError, ForkError):
             raise
         except KafkaError as error:
-            who = f"which producer has begun it is not known: {error}"
+            who = f"it is not known which producer has begun it: {error}"
         if producer is not None:
             transactional_id = self._transactional_id(producer)
             who = _named(producer, transactional_id)

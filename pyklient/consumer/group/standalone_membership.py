@@ -151,7 +151,11 @@ class StandaloneLoop:
                 if not error.retriable:
                     self._fail(error)
                     return
-                log.info("cannot begin to read new partitions, so this is tried again; the error: %s", error)
+                log.info(
+                    "the consumer cannot begin to read new partitions, and tries again, because of an error: "
+                    "%s",
+                    error,
+                )
             except Exception as error:
                 log.exception(
                     "the search for new partitions has failed unexpectedly, so the consumer stops reading; "
@@ -175,7 +179,8 @@ class StandaloneLoop:
         self._handler.set_topic_errors(metadata.topic_errors(topics))
         if gone := sorted(each for each in self._owned if each.topic not in topics):
             log.info(
-                "stopped reading partitions of topics that are deleted, or not subscribed any more: %s",
+                "the consumer stops reading partitions of topics that are deleted, or not subscribed any "
+                "more: %s",
                 ", ".join(map(str, gone)),
             )
             self._owned.difference_update(gone)
@@ -187,7 +192,7 @@ class StandaloneLoop:
             if taken := [each for each in new if (filtered or each.topic in before) is created]:
                 self._handler.assigned(taken, NOBODY, created=created)
                 self._owned.update(taken)
-                log.info("began to read new partitions: %s", ", ".join(map(str, taken)))
+                log.info("the consumer begins to read new partitions: %s", ", ".join(map(str, taken)))
         self._seen = selection
         self._read = frozenset(each for each in topics if each in before or self._known(each))
 

@@ -1,6 +1,7 @@
 """The requests that a program passes to a SimpleConsumer: fetches of one partition, and requests with several
 fetches."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Self
@@ -89,9 +90,12 @@ class SimpleFetchRequest:
             raise ConfigurationError(
                 f"the request has {len(self.fetches):,} fetches; at most {MOST_FETCHES:,} are allowed"
             )
-        if len({each.where for each in self.fetches}) < len(self.fetches):
+        counts = Counter(each.where for each in self.fetches)
+        if len(counts) < len(self.fetches):
+            twice = counts.most_common(1)[0][0]
             raise ConfigurationError(
-                "the request names a partition twice, and the broker would answer only once; use multifetch()"
+                f"the request names partition {twice} twice, but the broker would answer only once; use "
+                "multifetch()"
             )
         if self.client_id is not None:
             argument_checks.text(self.client_id, "client_id")

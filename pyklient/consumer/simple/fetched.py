@@ -88,7 +88,7 @@ def _fetched(fetch: PartitionFetch, data: "PartitionData") -> Fetched:
 
 
 def _left_out(where: TopicPartition) -> Fetched:
-    return Fetched(error=ProtocolError(f"cannot fetch {where}: the response does not contain it"))
+    return Fetched(error=ProtocolError(f"cannot fetch {where}: the response does not contain this partition"))
 
 
 def _error(fetch: PartitionFetch, code: int) -> KafkaError:

@@ -171,8 +171,8 @@ class BrokerQueue(Timed):
         version = connection.version_of(ProduceRequest, self._options.max_version)
         if version != request.version and format_for(version) != format_for(request.version):
             raise UnsupportedVersionError(
-                f"broker {self.node_id} now needs another record format than this request has, so the "
-                "request was not sent; perhaps another version of Kafka runs there now"
+                f"a request was not sent to broker {self.node_id}, because the broker does not accept the "
+                "record format of the request any more; perhaps another version of Kafka runs there now"
             )
         return version
 

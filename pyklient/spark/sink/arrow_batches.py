@@ -60,7 +60,7 @@ def _by_topic(batch: Any, topic: str | None) -> Iterator[tuple[str, Any]]:
         yield topic, batch
         return
     if "topic" not in batch.schema.names:
-        raise ConfigurationError("no topic to send to: set `topic`, or add a column `topic` to the rows")
+        raise ConfigurationError("the rows have no topic: set `topic`, or add a column `topic` to the rows")
     column = batch.column("topic")
     if column.null_count:
         raise ConfigurationError(

@@ -103,7 +103,7 @@ def _topics(topic: str | None, columns: _Columns) -> Iterable[str]:
     if topic is not None:
         return repeat(topic)
     if column is None:
-        raise ConfigurationError("no topic to send to: set `topic`, or add a column `topic` to the rows")
+        raise ConfigurationError("the rows have no topic: set `topic`, or add a column `topic` to the rows")
     if None in column:
         raise ConfigurationError(
             "column `topic` is null in some rows: remove these rows, or set the option `topic` to send all "

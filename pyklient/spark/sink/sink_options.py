@@ -79,7 +79,7 @@ class SinkOptions:
             )
         if self.topic is None and "topic" not in names:
             raise ConfigurationError(
-                "no topic to write to: set option topic, or add a column topic (STRING) to the rows"
+                "the rows have no topic: set the option topic, or add a column topic (STRING) to the rows"
             )
         for each in schema.fields:
             suits, wanted = _TYPES.get(each.name, (None, ""))

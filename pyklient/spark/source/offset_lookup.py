@@ -94,8 +94,9 @@ def find_offsets(
     late = sorted(each for each, at in found.items() if at < 0)
     if late and bound.must_match:
         raise ConfigurationError(
-            f"{late[0]} has no record with the timestamp {wanted[late[0]]} of {bound.option} or later. Set "
-            "startingOffsetsByTimestampStrategy to latest to begin at the end of such partitions"
+            f"{late[0]} has no record with the timestamp {wanted[late[0]]} or a later one, which "
+            f"{bound.option} asks for. Set startingOffsetsByTimestampStrategy to latest to begin at the end "
+            "of such partitions"
         )
     ends = yield from list_offsets(dict.fromkeys(late, LATEST), isolation_level)
     return found | {each: at.offset for each, at in ends.items()}

@@ -142,7 +142,7 @@ except ImportError:  # before PySpark 4.2
         for name, limit in limits.items():
             if limit is not None:
                 raise ConfigurationError(
-                    f"option {name} needs PySpark 4.2 or later, and this is {pyspark.__version__}: "
+                    f"option {name} needs PySpark 4.2 or later, but this is {pyspark.__version__}: "
                     "earlier versions do not tell a data source where a micro-batch begins"
                 )
         return StreamReader(options)

@@ -141,7 +141,7 @@ def test_the_end_of_a_wait_says_why_it_has_ended(caplog: pytest.LogCaptureFixtur
         watched.drop(WHERE)
         wait_for(lambda: len(caplog.messages) == 4, "four messages")
     assert events(caplog) == [BEGAN, ENDED, BEGAN, ENDED]
-    assert "which producer has begun it is not known: broker 1 is too old" in caplog.messages[0]
+    assert "it is not known which producer has begun it: broker 1 is too old" in caplog.messages[0]
     assert "not waited for any more, because reading has gone back, after 62 s" in caplog.messages[1]
     assert "it was begun by the producer with producer id 5, epoch 0" in caplog.messages[2]
     assert "because the partition is not read any more" in caplog.messages[3]

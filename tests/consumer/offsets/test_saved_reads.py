@@ -79,7 +79,7 @@ def test_a_connector_goes_on_where_a_read_has_ended(feed: Feed, results: Results
 def test_a_stored_position_that_the_log_does_not_have_is_an_error(feed: Feed, results: Results) -> None:
     topic = feed.topic(1, *NUMBERS)
     results.store.reset("g", {TopicPartition(topic, 0): 11})
-    with pytest.raises(OffsetOutOfRangeError, match=r"the stored position of .*, 11, is after the end"):
+    with pytest.raises(OffsetOutOfRangeError, match=r"the stored position 11 of .* is after the end"):
         begin(feed, results, topic)
 
 

@@ -203,7 +203,9 @@ def test_a_partition_that_the_response_leaves_out_has_an_error_of_its_own() -> N
         broker.on(FetchRequest, lambda request: FetchResponse())
         with SimpleConsumer.connect(broker.host, broker.port) as simple:
             fetched = simple.fetch(PartitionFetch("t", 0, 0))
-            with pytest.raises(ProtocolError, match="cannot fetch t-0: the response does not contain it"):
+            with pytest.raises(
+                ProtocolError, match="cannot fetch t-0: the response does not contain this partition"
+            ):
                 list(fetched)
             assert fetched == Fetched(error=fetched.error)
 

@@ -131,7 +131,7 @@ def test_partition_and_timestamp_of_a_row_are_the_records(broker: ProduceBroker)
         (Row(page=b"v"), TOPIC, "no column `value`, only page"),
         (Row(value=7), TOPIC, "column `value` must be STRING or BINARY, but a row has int"),
         (Row(value=b"v", key=1.5), TOPIC, "column `key` must be STRING or BINARY"),
-        (Row(value=b"v"), None, "no topic to send to"),
+        (Row(value=b"v"), None, "the rows have no topic"),
         (Row(value=b"v", topic=None), None, "column `topic` is null in some rows"),
         (1j, TOPIC, "a row is of type complex"),
         ((1, 2, 3), TOPIC, "a row is of type tuple"),
@@ -221,7 +221,7 @@ def test_batches_are_numbered_on_for_deduplication(broker: ProduceBroker) -> Non
 @pytest.mark.parametrize(
     ("columns", "topic", "message"),
     [
-        ({"value": ["v"]}, None, "no topic to send to"),
+        ({"value": ["v"]}, None, "the rows have no topic"),
         ({"value": ["v", "w"], "topic": ["views", None]}, None, "column `topic` is null in some rows"),
         ({"page": ["v"]}, TOPIC, "no column 'value'"),
         ({"value": [1]}, TOPIC, "column 'value' is int64"),

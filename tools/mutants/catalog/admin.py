@@ -114,8 +114,8 @@ MUTANTS: Final = (
     Mutant(
         "admin: the offsets of a group that has members are reset",
         "pyklient/admin/group_offsets.py",
-        "            if members:\n                what",
-        "            if members > 1:\n                what",
+        "            if members:\n                raise broker_error(",
+        "            if members > 1:\n                raise broker_error(",
         (
             "tests/admin/test_offset_reset.py::test_a_group_with_members_is_not_reset_but_told_what_would_change",
         ),

@@ -91,9 +91,9 @@ class SavedPositions:
                 ours.rejected += 1
                 raise fenced(
                     rejected,
-                    "another member has acquired the partitions, or the stored offset is not the one at "
-                    "which these messages begin, for instance because an earlier transaction was rolled back "
-                    "or this one has saved the positions already",
+                    "another member has acquired the partitions, or these messages do not begin at the "
+                    "stored offset (perhaps an earlier transaction was rolled back, or this transaction has "
+                    "saved the positions already)",
                     _MANY_TIMES.format(ours.rejected) if ours.rejected >= _OFTEN else "",
                 )
             if save is not last:
@@ -222,8 +222,8 @@ def _checked(found: Any, partition: TopicPartition, start: int | None) -> Stored
             return StoredPosition(None, epoch)
     raise ConfigurationError(
         f"acquire() of the offset store returned {position!r} for {partition}, but must return a mapping "
-        "from each partition to a StoredPosition, with an offset of 0 or more, or None if neither the store "
-        "nor the caller has an offset"
+        "with a StoredPosition for each partition. Its offset must be 0 or more, or None if neither the "
+        "store nor the caller has an offset"
     )
 
 

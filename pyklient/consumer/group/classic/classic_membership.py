@@ -86,9 +86,9 @@ class ClassicMembership:
         joined = self._thread.joined_within(silent)
         if not joined and silent < self._join_timeout and self._thread.problem is None:
             log.warning(
-                "group %s: this member has got no partitions for %.3g s, and waits for up to %.3g s; perhaps "
-                "the group waits for a member that was killed: it removes that member when the "
-                "session_timeout_ms of that member has passed",
+                "group %s: this member has waited for its partitions for %.3g s, and waits for up to %.3g s; "
+                "perhaps another member was killed: the group waits for such a member until its "
+                "session_timeout_ms has passed",
                 self._member.group_id,
                 silent,
                 self._join_timeout,

@@ -130,7 +130,8 @@ def _note_members(member: Member, names: Set[str]) -> None:
     time."""
     come, gone = sorted(names - member.members), sorted(member.members - names)
     log.info(
-        "group %s, generation %d: this member is the leader of %s; joined: %s; left: %s",
+        "group %s, generation %d: this member is the leader, and assigns partitions to %s; new members: %s; "
+        "members that have left: %s",
         member.group_id,
         member.generation,
         counted(len(names), "member"),

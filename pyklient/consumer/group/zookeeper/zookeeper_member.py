@@ -61,7 +61,7 @@ class ZooKeeperMember:
         """Return the error to raise if another session has a node with this member's name."""
         return RegistryError(
             f"group {self.group_id} has a member {self.consumer_id} already, in another session with "
-            "ZooKeeper; give each consumer its own consumer_id, or none"
+            "ZooKeeper; give each consumer a consumer_id of its own, or leave the option out"
         )
 
     def on(self, event: Event) -> None:
