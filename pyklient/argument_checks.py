@@ -1,7 +1,7 @@
 """Checks the arguments of public methods before they are used.
 
 A wrong type raises TypeError. A value out of range raises ConfigurationError, which is a ValueError. Both
-errors name the argument, what it accepts and what was given. Whole numbers of other libraries, such as
+errors name the argument, the accepted values and the given value. Whole numbers of other libraries, such as
 NumPy's, are accepted. True and False do not count as numbers.
 """
 
@@ -124,7 +124,8 @@ def flag(value: Any, name: str) -> bool:
 
 
 def isolation_level(value: Any) -> int:
-    """Return the number of the isolation level *value* in requests. Otherwise raise ConfigurationError."""
+    """Return the number that requests contain for the isolation level *value*. Raises ConfigurationError if
+    there is no such level."""
     if value not in ISOLATION_LEVELS:
         raise ConfigurationError(
             f"isolation_level={value!r} is not one of {', '.join(map(repr, ISOLATION_LEVELS))}"

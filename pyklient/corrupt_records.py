@@ -1,4 +1,4 @@
-"""CorruptRecords, which tells a program what is skipped because it cannot be read."""
+"""CorruptRecords, which tells a program which records are skipped because they cannot be read."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

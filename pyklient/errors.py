@@ -236,7 +236,7 @@ class ProducerFencedError(TransactionError):
 
 class FatalTransactionError(TransactionError):
     """The producer can send no more records, because of an error from which it cannot recover. Close it,
-    correct what the message names, and make a new producer."""
+    correct the cause that the message names, and make a new producer."""
 
 
 class TransactionAbortedError(KafkaError):

@@ -23,7 +23,8 @@ __all__ = ["group_transaction"]
 log = logging.getLogger("pyklient.producer")
 
 _COMMITS: Final = 3
-"""How often a commit is tried while its outcome is unknown. Each attempt takes at most ``max_block_ms``."""
+"""The number of times that a commit is tried while its outcome is unknown. Each attempt takes at most
+``max_block_ms``."""
 _ABORT_TIMEOUT: Final = 10.0
 _ABORTED: Final = "a transaction was aborted, and its messages are handed out again: %s"
 _REFUSALS: Final = (

@@ -22,8 +22,8 @@ class Outage:
     """The outages of one operation, such as connecting to a broker. Only one thread at a time may use an
     Outage.
 
-    *what* tells in each log message what the operation is for, such as "broker 1". *name* is the beginning of
-    the events' names: ``<name>_began``, ``<name>_continues`` and ``<name>_ended``. *fields* are further
+    *what* names the target of the operation in each log message, such as "broker 1". *name* is the beginning
+    of the events' names: ``<name>_began``, ``<name>_continues`` and ``<name>_ended``. *fields* are further
     fields of the log records. The first reminder is logged after one minute, and each further one after twice
     as long, up to an hour.
     """

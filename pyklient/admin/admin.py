@@ -100,8 +100,8 @@ class Admin(TransactionAdmin):
     def partitions(
         self, topics: Sequence[str] = (), internal: bool = False, timeout: float | None = None
     ) -> list[TopicPartition]:
-        """Return the partitions of *topics*. If *topics* is empty, return the partitions of all topics, but
-        those of internal topics only if *internal* is true. Raises BrokerError for a topic that does not
+        """Return the partitions of *topics*. If *topics* is empty, return the partitions of all topics, and
+        leave out internal topics unless *internal* is true. Raises BrokerError for a topic that does not
         exist."""
         names = argument_checks.names(topics, "topics")
         return self._play(list_partitions(names, argument_checks.flag(internal, "internal")), timeout)
@@ -248,13 +248,13 @@ class Admin(TransactionAdmin):
         later. ``"current"`` means the committed offset, or the end of the log if there is none. Instead of
         *to*, *shift_by* moves committed offsets by a number.
 
-        *topics* has topics and partitions. If it is empty, all partitions are reset for which the group has
-        committed offsets. *storage* is ``"kafka"`` or ``"zookeeper"``. If *storage* is None, each of the two
-        in which the group has offsets is used.
+        *topics* has topics and partitions. If it is empty, all partitions for which the group has committed
+        offsets are reset. *storage* is ``"kafka"`` or ``"zookeeper"``. If *storage* is None, the new offsets
+        are for each of the two storages in which the group has offsets.
 
         A new offset that the log does not have is replaced by the nearest one that it has. Raises BrokerError
-        NON_EMPTY_GROUP with *execute* if the group has members. The members of a group in ZooKeeper are seen
-        only with the option ``zookeeper``.
+        NON_EMPTY_GROUP if *execute* is true and the group has members. The members of a group in ZooKeeper
+        are seen only with the option ``zookeeper``.
         """
         wanted = NewOffsets.of(to, shift_by)
         if storage is not None:
@@ -276,10 +276,10 @@ class Admin(TransactionAdmin):
         """Copy the committed offsets of a group from ZooKeeper to Kafka (*to* is ``"kafka"``), or from Kafka
         to ZooKeeper. Write them only if *execute* is true.
 
-        The group may run meanwhile. Copy from the storage to which its members commit. Larger offsets in *to*
-        stay as they are, unless *lower* is true. The client needs the option ``zookeeper``. Raises
-        BrokerError NON_EMPTY_GROUP if *to* is ``"kafka"`` and a broker coordinates the members of the group,
-        because the broker then accepts commits only from them.
+        The members of the group may run meanwhile. Choose *to* so that the offsets come from the storage to
+        which the members commit. Larger offsets in *to* stay as they are, unless *lower* is true. The client
+        needs the option ``zookeeper``. Raises BrokerError NON_EMPTY_GROUP if *to* is ``"kafka"`` and a broker
+        coordinates the members of the group, because the broker then accepts commits only from them.
         """
         _check_coordination(to, "to")
         return self._group_offsets(group_id, timeout).copy(

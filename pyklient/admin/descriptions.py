@@ -239,7 +239,7 @@ class StoredOffsets:
         return None if self.end is None else PartitionLag(self.committed, self.end, self.start).lag
 
     def of(self, storage: Storage) -> int | None:
-        """Return the offset that is committed to *storage*."""
+        """Return the offset that is committed to *storage*, or None if there is none."""
         if storage == "zookeeper":
             return self.zookeeper
         return None if self.kafka is None else self.kafka.offset

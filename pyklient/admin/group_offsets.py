@@ -82,11 +82,11 @@ class GroupOffsets:
         *,
         execute: bool,
     ) -> OffsetReset:
-        """Compute new offsets. With *execute*, commit them to *storage*, or else to each storage in which the
-        group has offsets.
+        """Compute new offsets, and commit them if *execute* is true. They are for *storage*, or if it is
+        None, for each storage in which the group has offsets.
 
-        Raises BrokerError NON_EMPTY_GROUP with *execute* if the group has members, and BrokerError for a
-        partition that does not exist.
+        Raises BrokerError NON_EMPTY_GROUP if *execute* is true and the group has members, and BrokerError for
+        a partition that does not exist.
         """
         found = self._read("zookeeper")
         storages = self._chosen(storage, found)
@@ -113,7 +113,7 @@ class GroupOffsets:
     def copy(
         self, to: Storage, wanted: Sequence[str | TopicPartition], *, execute: bool, lower: bool
     ) -> dict[TopicPartition, OffsetCopy]:
-        """Copy the offsets of the other storage to the storage *to*, also while members of the group commit.
+        """Copy the offsets of the other storage to the storage *to*, even while members of the group commit.
 
         This function first reads the storage that it copies from. A member that commits to both storages
         commits to Kafka first. So the function never finds a smaller offset in Kafka than in ZooKeeper for
@@ -204,7 +204,7 @@ class GroupOffsets:
         }
 
     def _chosen(self, storage: Storage | None, found: _Read) -> tuple[Storage, ...]:
-        """Return *storage*, or else the storages in which the group has offsets."""
+        """Return *storage*, or if it is None, the storages in which the group has offsets."""
         if storage == "zookeeper":
             self._check_zookeeper()
         if storage is not None:

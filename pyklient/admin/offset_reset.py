@@ -77,8 +77,8 @@ def new_offsets(
 ) -> Dialogue[dict[TopicPartition, OffsetChange]]:
     """Return the change of each partition in *stored* that a reset to *wanted* makes in *storages*.
 
-    Each partition in *stored* must have the start and the end of its log. Raises ConfigurationError if an
-    offset is to be shifted that was never committed.
+    Each partition in *stored* must have the start and the end of its log. Raises ConfigurationError if
+    *wanted* shifts committed offsets, and the group has committed none for a partition.
     """
     if wanted.time_ms is not None:
         return (yield from _at_time(wanted.time_ms, stored))

@@ -70,8 +70,8 @@ def abort_transaction(where: TopicPartition, start: int, *, force: bool) -> Dial
     """Write an abort marker for the transaction that begins at the offset *start* of the partition *where*.
     Return the transaction.
 
-    Raises ConfigurationError if no open transaction begins there, or if it does not hang and *force* is
-    false.
+    Raises ConfigurationError if no open transaction begins there, or if the transaction does not hang and
+    *force* is false.
     """
     found = yield from open_transactions([where])
     transaction = next((each for each in found if each.start == start), None)

@@ -1,8 +1,8 @@
 """The sticky rule for a group whose members subscribe to different topics.
 
-Members first keep what they own. Then unassigned partitions go to the members with the fewest partitions, and
-partitions move as long as that makes the numbers of partitions more equal. The steps are those of
-GeneralAssignmentBuilder in Java's AbstractStickyAssignor, so the result is the same.
+Members first keep the partitions that they own. Then unassigned partitions go to the members with the fewest
+partitions, and partitions move as long as that makes the numbers of partitions more equal. The steps are
+those of GeneralAssignmentBuilder in Java's AbstractStickyAssignor, so the result is the same.
 """
 
 from bisect import bisect_left, insort
@@ -207,7 +207,7 @@ class _Movements:
 
     def better_choice(self, partition: TopicPartition, giver: str, taker: str) -> TopicPartition:
         """Return the partition to move from *giver* to *taker*. This is a partition of the same topic that
-        has moved from *taker* to *giver* before, or else *partition* itself."""
+        has moved from *taker* to *giver* before, or *partition* itself if there is none."""
         if partition in self._pair_of:
             giver = self._pair_of[partition][0]
         back = self._moved.get((partition.topic, taker, giver))

@@ -1,4 +1,5 @@
-"""Finds out which member owned which partitions before a rebalance, from what the members themselves say."""
+"""Finds out which member owned which partitions before a rebalance, from the data that the members themselves
+send."""
 
 from collections.abc import Mapping, Sequence, Set
 from typing import NamedTuple

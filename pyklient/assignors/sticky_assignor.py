@@ -53,8 +53,8 @@ class StickyAssignor(Assignor):
 
 
 class CooperativeStickyAssignor(Assignor):
-    """Assigns equal numbers of partitions, and lets members keep what they own while the group rebalances
-    (KIP-429).
+    """Assigns equal numbers of partitions, and lets members keep the partitions that they own while the group
+    rebalances (KIP-429).
 
     A partition that moves is assigned to nobody until its owner has given it back, and a second rebalance
     follows.
@@ -120,7 +120,7 @@ def _had_last(member: Subscriber) -> LastAssignment:
 
 def _owns(member: Subscriber) -> LastAssignment:
     """Return the partitions that *member* owns, and their generation. The generation comes from the
-    subscription of the member, or else from its user data."""
+    subscription of the member, or from its user data if the subscription has none."""
     generation = member.generation
     if generation < 0 and member.user_data:
         try:

@@ -21,7 +21,8 @@ _Event = TypeVar("_Event")
 
 _NEVER: Final = float("inf")
 _NONE: Final = -1
-"""The length limit of the queue that keeps the kernel from adding messages."""
+"""The limit of the queue's length after which the kernel adds no more messages, because the queue is
+closed."""
 _GRACE: Final = 0.1
 """The number of seconds that ``put`` waits, even with a time-out of 0, if the send thread has been woken but
 has not run yet. The send thread then only waits for the GIL, and will soon make space."""
@@ -69,7 +70,7 @@ class EventQueue(Generic[_Event]):
         return self._closed is not None
 
     def raise_if_closed(self) -> None:
-        """Raise the error of ``close`` if the queue is closed."""
+        """If the queue is closed, raise the exception that the function *error* of ``close`` makes."""
         if self._closed is not None:
             raise self._closed()
 
@@ -77,8 +78,8 @@ class EventQueue(Generic[_Event]):
         """Add *events* in order. Return how many were added.
 
         Each event waits for space, at most as long as the enqueue time-out. If an event does not get space,
-        the events after it are not added either. Raises the error of ``close`` if the queue is closed, even
-        if it is closed while the call waits.
+        the events after it are not added either. Raises the exception of :meth:`raise_if_closed` if the queue
+        is closed, even if it is closed while the call waits.
         """
         count = len(events)
         with self._lock:

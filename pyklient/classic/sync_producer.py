@@ -82,7 +82,7 @@ class SyncProducer:
         """Send *messages* to one partition, and return the answer of the broker; None if
         ``request.required.acks`` is 0.
 
-        Without *partition*, a random partition is chosen that the broker leads.
+        Without *partition*, the messages go to a random one of the partitions that the broker leads.
         """
         values = list(argument_checks.several(messages, "messages"))
         statuses = self.multi_send([ProducerRequest(topic, partition, values)])
@@ -282,9 +282,9 @@ class SyncProducer:
         )
 
     def _own_ids(self, response: MetadataResponse) -> set[int]:
-        """Return the id of this broker in a set: the configured id, or else the id of the broker in
-        *response* that has the same address or is the only one. Return an empty set if there is no such
-        broker."""
+        """Return a set with the id of this broker. If no id is configured, it is the id of the broker in
+        *response* that has the same address, or of the only broker there. Return an empty set if there is no
+        such broker."""
         if self.endpoint.node_id != _NO_ID:
             return {self.endpoint.node_id}
         named = {

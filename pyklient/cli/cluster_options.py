@@ -124,8 +124,8 @@ class ClusterOptions:
         return {name: value for name, value in self._timeouts().items() if name in known} | options | own
 
     def _timeouts(self) -> dict[str, int]:
-        """Return the time-outs of the command: ``--timeout`` in milliseconds, or else the default
-        time-outs."""
+        """Return the time-outs of the command: ``--timeout`` in milliseconds, or the default time-outs if
+        ``--timeout`` is not given."""
         if self.timeout is not None:
             return dict.fromkeys(_TIMEOUTS, max(1, round(self.timeout * 1000)))
         if _TIMEOUTS.keys() & {*self.from_line, *self.from_file}:

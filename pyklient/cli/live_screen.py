@@ -41,12 +41,12 @@ def frame_options(command: _Command) -> _Command:
 
 
 def local_time(seconds: float) -> str:
-    """Return *seconds*, a time since 1970, as the date and the time of day here, for the head of a frame."""
+    """Return *seconds*, a time since 1970, as text: the date and the time of day in the local time zone."""
     return datetime.fromtimestamp(seconds).astimezone().isoformat(sep=" ", timespec="seconds")
 
 
 def watch(read: Callable[[], _T], show: Callable[[_T], None], interval: float, frames: int | None) -> None:
-    """Call *read* and *show* every *interval* seconds, *frames* times or without end.
+    """Call *read* and *show* every *interval* seconds, *frames* times, or without end if *frames* is None.
 
     If a later frame cannot be read, print the error and try again. Raises the error of the first frame, and
     errors that are not retriable.

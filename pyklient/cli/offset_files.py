@@ -67,7 +67,8 @@ def parse_offsets(content: bytes, group_id: str) -> dict[TopicPartition, OffsetA
 
 
 _Rows = Iterable[tuple[str, str | None, TopicPartition, OffsetAndMetadata]]
-"""The rows of a file: the place in the file, the group if there is one, the partition and the position."""
+"""The rows of a file. A row has its place in the file for error messages, the group if there is one, the
+partition, and the committed offset."""
 
 
 def _csv_rows(text: str) -> _Rows:

@@ -127,8 +127,8 @@ def advice(name: str) -> str | None:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the name in *known* that is most similar to *name*, or else one that begins with *name*; None if
-    there is no such name."""
+    """Return the name in *known* that is most similar to *name*. If none is similar, return a name that
+    begins with *name*, or None if there is none."""
     import difflib
 
     names = list(known)

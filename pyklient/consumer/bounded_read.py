@@ -266,7 +266,7 @@ class BoundedRead:
 class _Stored:
     """The stored positions at which a read begins, if *config* has an offset store.
 
-    *bounds* are those of a read without a store. If no position of a partition is stored, the first offset in
+    *bounds* are those of a read without a store. If a partition has no stored position, its first offset in
     *bounds* is stored. *start* and *end* are arguments of :func:`read`.
     """
 

@@ -209,10 +209,10 @@ class ConsumerConnector:
         from TopicPartition to these. A partition without a *start* begins at the committed offset, or where
         ``auto_offset_reset`` says.
 
-        With ``group_id``, offsets are committed for that group, also automatically. Commits fail while the
-        group has members. Other programs may read the same partitions, because no group divides them. A
-        partition that does not exist yet is read as soon as it exists. Streams can be made once per
-        connector.
+        With ``group_id``, offsets are committed for that group, by ``commit_offsets`` and automatically.
+        Commits fail while the group has members. Other programs may read the same partitions, because no
+        group divides them. A partition that does not exist yet is read as soon as it exists. Streams can be
+        made once per connector.
         """
         choice = self._creation.by_hand(partitions, start, key_decoder, value_decoder)
         if self._config.coordination != "kafka":
@@ -296,10 +296,10 @@ class ConsumerConnector:
     ) -> None:
         """Commit as :meth:`commit_offsets` does, without waiting, and then call ``callback(offsets, error)``.
 
-        *error* is None, or what ``commit_offsets`` would raise. Commits are made in the order of the calls,
-        and before the commits of later calls of ``commit_offsets``. One thread calls all callbacks; ``close``
-        waits for them. Without *callback*, a failure is logged. This method waits only if 1,000 commits are
-        waiting already.
+        *error* is None, or the error that ``commit_offsets`` would raise. Commits are made in the order of
+        the calls, and before the commits of later calls of ``commit_offsets``. One thread calls all
+        callbacks; ``close`` waits for them. Without *callback*, a failure is logged. This method waits only
+        if 1,000 commits are waiting already.
         """
         self._control.commit_async(self._streams, offsets, callback)
 
@@ -325,7 +325,8 @@ class ConsumerConnector:
         )
 
     def close(self, timeout: float = CLOSE_TIMEOUT) -> None:
-        """End all streams, commit what was handed out (with ``enable_auto_commit``), and leave the group.
+        """End all streams, commit the messages that were handed out (with ``enable_auto_commit``), and leave
+        the group.
 
         This takes about *timeout* seconds at most, and less if no broker can be reached.
 
@@ -342,9 +343,8 @@ class ConsumerConnector:
     shutdown = close
 
     def _create(self, choice: StreamChoice, membership: Membership | None = None) -> None:
-        """Begin to read the streams of *choice*, with *membership* if it is given, or else with the
-        connector's own membership. Return when partitions are assigned. If that fails, close the
-        connector."""
+        """Begin to read the streams of *choice*, with *membership*, or with the connector's own membership if
+        *membership* is None. Return when partitions are assigned. If that fails, close the connector."""
         self._lifecycle.check_open()
         if self._choice is not None:
             raise MessageStreamsExistError(_STREAMS_EXIST)

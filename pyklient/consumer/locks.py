@@ -35,8 +35,8 @@ def new_making_lock() -> Lock:
 
 
 def new_reporting_lock() -> Lock:
-    """Return a new reporting lock. A fetcher holds this lock while it decides that a wait for an open
-    transaction is reported, or starts the thread that reports it."""
+    """Return a new reporting lock. A fetcher holds this lock while it decides whether to report its wait for
+    an open transaction, or starts the thread that reports the wait."""
     reporting_lock: Lock = Lock()
     return reporting_lock
 

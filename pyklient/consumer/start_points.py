@@ -21,7 +21,7 @@ point, a partition begins at its committed offset, or where ``auto_offset_reset`
 
 _ENDS: Final = {"beginning": EARLIEST, "end": LATEST}
 _RESETS: Final = {"earliest": "beginning", "smallest": "beginning", "latest": "end", "largest": "end"}
-"""The values of ``auto_offset_reset``, and the start points that mean the same."""
+"""The values of ``auto_offset_reset``, and the corresponding start points."""
 _ACCEPTED: Final = "pass an offset, 'beginning', 'end' or an aware datetime"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)

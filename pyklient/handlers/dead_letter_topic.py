@@ -16,9 +16,10 @@ class DeadLetterTopic:
         dead_letters = DeadLetterTopic(producer, "orders.dead")
         connector.parallel("orders", charge, on_error=dead_letters).run()
 
-    The copy has the key, the value and the headers of the message. Further headers tell where the message was
-    and what the error is: ``__pyklient.errors.topic``, ``….partition``, ``….offset``, ``….timestamp``,
-    ``….exception``, ``….message`` and ``….stacktrace``, all as text. *producer* must not have encoders.
+    The copy has the key, the value and the headers of the message. Further headers tell the position of the
+    message, and describe the error: ``__pyklient.errors.topic``, ``….partition``, ``….offset``,
+    ``….timestamp``, ``….exception``, ``….message`` and ``….stacktrace``, all as text. *producer* must not
+    have encoders.
     """
 
     def __init__(self, producer: Producer, topic: str, *, timeout: float | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Chooses the kernel: the compiled kernel if it can be loaded, or else the Python kernel.
+"""Chooses the kernel: the compiled kernel if it can be loaded, and otherwise the Python kernel.
 
 ``name`` is the name of the kernel in use. ``file`` is the file of the compiled kernel, empty for the Python
 kernel. ``not_compiled`` is the reason why the compiled kernel is not used. The environment variable

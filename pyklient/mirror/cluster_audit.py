@@ -164,7 +164,7 @@ class _Counted:
         self._has_timestamps &= min((each.timestamp_ms for each in messages), default=0) >= 0
 
     def contents(self) -> Contents:
-        """Return what was counted."""
+        """Return the number of records, the number of bytes and the digests so far."""
         digest = self._digest
         return Contents(
             self.records, self._bytes, digest.content(), digest.timestamps(), self._has_timestamps

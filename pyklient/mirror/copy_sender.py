@@ -114,8 +114,8 @@ class CopySender:
         self._send_copies(chunk.hand_out(chunk.remaining), sent)
 
     def _append_batch(self, message: Message, batch: RecordBatch) -> Batch | RecordBatch:
-        """Send *batch*, and return the new batch. Return *batch* itself if it is too large for the
-        producer."""
+        """Send *batch*, and return the producer's batch that has its records. Return *batch* itself if it is
+        too large for the producer."""
         return self._producer.send_batch(message.topic, message.partition, batch) or batch
 
     def _send_copies(self, messages: list[Message], sent: list[Sent]) -> None:

@@ -1,4 +1,4 @@
-"""What happens with records that could not be copied: the mirror ends, or it drops them."""
+"""Handles records that could not be copied: the mirror ends, or it drops them."""
 
 import logging
 

@@ -62,7 +62,7 @@ def translate_offsets(
     argument ``groups``. Partitions that this mirror has not copied are left out. No record is skipped, but
     the group gets records again if the mirror has forgotten their exact offsets.
 
-    An offset is never made smaller. Raises BrokerError NON_EMPTY_GROUP with *execute* if the group has
+    An offset is never made smaller. Raises BrokerError NON_EMPTY_GROUP if *execute* is true and the group has
     members in the target cluster, and ConfigurationError if no partition can be translated.
     """
     here, there = options_of_cluster(source, "source"), options_of_cluster(target, "target")

@@ -155,8 +155,9 @@ class Mirror:
         :meth:`metrics`. Before this method returns, it waits for the records that were sent, commits their
         offsets and leaves the groups. Raises DeliveryError if a record could not be sent, the error of a
         client that cannot work, such as AuthenticationError, and the exception of the handler. Raises
-        CommitError if not all records that were sent could be confirmed and committed in the end, also in
-        place of a KeyboardInterrupt or SystemExit. A mirror runs only once: a second call raises ClosedError.
+        CommitError if not all records that were sent could be confirmed and committed in the end. This error
+        is raised even in place of a KeyboardInterrupt or SystemExit. A mirror runs only once: a second call
+        raises ClosedError.
         """
         if self._runner is not None or self._stopping.is_set():
             raise ClosedError("a Mirror runs only once, and this one has run or was closed; create a new one")

@@ -204,8 +204,7 @@ class MirrorTask:
     # Rebalances
 
     def _make(self, change: AssignmentChange) -> None:
-        """Commit the offsets of revoked partitions, and forget what is known of all partitions of
-        *change*."""
+        """Commit the offsets of revoked partitions, and forget the state of all partitions of *change*."""
         try:
             if change.revoked and not change.expired:
                 if not self._ending:

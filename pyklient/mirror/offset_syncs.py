@@ -76,8 +76,8 @@ class OffsetSyncs:
         self._position = 0
         """The source offset after the last record that was copied."""
         self._copied_end = max((each.end for each in self._slots.values()), default=0)
-        """The largest position when this mirror began, or when it last went back. Syncs are held back until
-        the position is there again."""
+        """The largest position that was reached before this mirror began, or before it last went back. Syncs
+        are held back until the position is there again."""
         self._target_end = max((each.target_end for each in self._slots.values()), default=0)
         """The offset after the last known copy."""
         self._unknown = 0

@@ -83,7 +83,7 @@ class PartitionSyncs:
         self._outage = Outage(_log, f"storing offset syncs in topic {SYNC_TOPIC}", "mirror_syncs_outage")
 
     def begin(self, partitions: Collection[TopicPartition], *, assigned: bool) -> None:
-        """Forget what is known of *partitions*. If they are *assigned* now, continue with their stored syncs.
+        """Forget the syncs of *partitions*. If they are *assigned* now, continue with their stored syncs.
 
         If the stored syncs cannot be read now, they are read when the target cluster has confirmed the first
         records.

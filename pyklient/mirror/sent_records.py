@@ -138,8 +138,8 @@ class SentRecords:
         """The partitions with a failed record that is not skipped. Nothing more is counted there."""
 
     def begin(self, partitions: Iterable[TopicPartition]) -> None:
-        """Forget what is known of *partitions*, because they are assigned again, or belong to another member
-        now."""
+        """Forget the records and positions of *partitions*, because they are assigned again, or belong to
+        another member now."""
         for each in partitions:
             self._runs.pop(each, None)
             self._confirmed.pop(each, None)

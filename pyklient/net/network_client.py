@@ -288,8 +288,8 @@ class NetworkClient:
             self._pool.pause(pause)
 
     def _any_connection(self, purpose: Purpose, timeout: float) -> Connection:
-        """Return a connection to any broker: an open one, or else to a known node, or else to a bootstrap
-        server.
+        """Return a connection to any broker: an open one if possible, then a connection to a known node, and
+        then to a bootstrap server.
 
         Fails only after trying all of them. A node in its back-off is tried only if every node is in its
         back-off. Raises NobodyThereError if all bootstrap servers have refused connections for

@@ -51,7 +51,7 @@ class OffsetStore(Protocol):
     ) -> Collection[TopicPartition]:
         """Make *changes* in *transaction*, which the program commits later together with its results.
 
-        Change a partition only if its stored epoch is ``epoch`` and its stored offset is ``replaced``, also
-        if ``offset`` is the same. Return the partitions that were not changed. *transaction* is what the
-        program has passed to ``save_offsets``, such as a connection.
+        Change a partition only if its stored epoch is ``epoch`` and its stored offset is ``replaced``. Check
+        this even if ``offset`` is equal to ``replaced``. Return the partitions that were not changed.
+        *transaction* is the object that the program has passed to ``save_offsets``, such as a connection.
         """

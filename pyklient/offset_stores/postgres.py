@@ -116,8 +116,8 @@ class PostgresOffsetStore:
         return {TopicPartition(topic, partition): offset for topic, partition, offset in rows}
 
     def reset(self, group_id: str, positions: Mapping[TopicPartition, int]) -> None:
-        """Store *positions* in place of what is stored now. Members that read these partitions cannot save
-        any more before they call ``rewind``, and then continue at *positions*."""
+        """Store *positions* in place of the positions that are stored now. Members that read these partitions
+        cannot save any more before they call ``rewind``, and then continue at *positions*."""
         argument_checks.text(group_id, "group_id")
         wanted = offsets_to_store(positions)
         with self._transaction() as database:
@@ -147,5 +147,5 @@ class PostgresOffsetStore:
 
 
 def _sentence(failure: psycopg.Error) -> str:
-    """Return what has failed, without the lines that show the statement."""
+    """Return the first line of the message of *failure*. The other lines show the statement."""
     return str(failure).strip().partition("\n")[0]

@@ -1,6 +1,7 @@
 """The requests of one producer to the coordinators, which the program's threads make and wait for.
 
-Errors are raised as they come. ``pyklient.producer.transaction_manager`` decides what they mean.
+Errors are raised unchanged. ``pyklient.producer.transaction_manager`` decides how the producer continues
+after an error.
 """
 
 import time

@@ -140,8 +140,8 @@ class Producer(TransactionalProducer):
     ) -> Delivery:
         """Send one record, without waiting for the broker. Return its Delivery, which the caller may ignore.
 
-        *value* and *key* are bytes or None, or what ``value_encoder`` and ``key_encoder`` accept. The record
-        goes to *partition* if that is given. Otherwise its key decides (as in Java's client, or by the
+        *value* and *key* are bytes or None, or objects that ``value_encoder`` and ``key_encoder`` accept. The
+        record goes to *partition* if that is given. Otherwise its key decides (as in Java's client, or by the
         ``partitioner``), and records without a key are spread over the partitions in batches. *timestamp_ms*
         is in milliseconds since 1970; None means now. *headers* are (name, value) pairs; a value may be None.
 
@@ -198,8 +198,9 @@ class Producer(TransactionalProducer):
         the same as None in ``send``. All rows go to *partition*, if that is given.
 
         Before anything is sent, raises ConfigurationError or TypeError if there are other columns or types,
-        if *data* is not Arrow data, or if the producer has encoders. A row that cannot be sent raises what
-        ``send`` raises. The rows before it are sent, and a note on the exception gives their number.
+        if *data* is not Arrow data, or if the producer has encoders. A row that cannot be sent raises the
+        same error as in ``send``. The rows before it are sent, and a note on the exception gives their
+        number.
         """
         if self._config.key_encoder is not None or self._config.value_encoder is not None:
             raise ConfigurationError(

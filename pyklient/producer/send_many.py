@@ -87,7 +87,7 @@ class _Chunk:
         return items_read
 
     def encode(self, functions: UserFunctions) -> None:
-        """Replace the keys and values by what the user's encoders return."""
+        """Replace the keys and values by the results of the user's encoders."""
         if functions.key_encoder is not None:
             keys = [None] * self.count if self.keys is None else self.keys
             self.keys = self.read(_encoded("key", functions.key_encoder, keys))
@@ -165,7 +165,8 @@ def _different_lengths() -> ConfigurationError:
 
 
 def _encoded(what: str, encoder: Any, given: list[Any]) -> Iterator[bytes | None]:
-    """Yield what *encoder* returns for each of *given*, which are keys or values, as *what* says."""
+    """Yield the result of *encoder* for each of *given*, which are keys or values. *what* is "key" or
+    "value"."""
     for each in given:
         data = encoder(each)
         yield data if data is None or data.__class__ is bytes else encoded_bytes(what, each, data)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:  # imported when they are used: most programs have no transact
 __all__ = ["UNWIND_TIMEOUT", "TransactionalProducer"]
 
 UNWIND_TIMEOUT: Final = 10.0
-"""The time-out, in seconds, for what a producer still does when an exception leaves a ``with`` block, or when
-the program ends: it delivers the remaining records, or aborts the transaction."""
+"""The time-out, in seconds, for the last work of a producer when an exception leaves a ``with`` block, or
+when the program ends: it delivers the remaining records, or aborts the transaction."""
 
 
 class TransactionalProducer:
@@ -40,9 +40,10 @@ class TransactionalProducer:
     def begin_transaction(self, timeout: float | None = None) -> None:
         """Begin a transaction. All records that are sent until its end become visible together, or never.
 
-        If ``init_transactions`` was not called, this method first does the same, and raises the same errors.
-        If the abort of the last transaction was not confirmed, this method first completes it, as
-        ``abort_transaction`` does. Raises TransactionStateError if a transaction is open.
+        If ``init_transactions`` was not called, this method first gets the producer id as
+        ``init_transactions`` does, and raises the same errors. If the abort of the last transaction was not
+        confirmed, this method first completes it, as ``abort_transaction`` does. Raises TransactionStateError
+        if a transaction is open.
         """
         self._manager().begin(argument_checks.seconds_or_none(timeout, "timeout"))
 

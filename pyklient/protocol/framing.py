@@ -167,7 +167,7 @@ def _whole(reader: Reader, version: int) -> ApiVersionsResponse:
 
 @dataclass(frozen=True, slots=True)
 class ReceivedRequest:
-    """A request that a broker has received, and what is needed to answer it.
+    """A request that a broker has received, and the values that are needed to answer it.
 
     ``message`` is None for an ApiVersions request of an unknown version. The broker answers such a
     request with the error UNSUPPORTED_VERSION and the versions that it knows (KIP-511).

@@ -49,8 +49,9 @@ class RejectedSession:
     def is_over(self, connected: socket.socket) -> bool:
         """Return True if the session must be given up. *connected* is a new connection to a server.
 
-        After the session time-out, this method asks the server over *connected* for a new session. It then
-        raises ConnectionError, because *connected* cannot be used any more.
+        After the session time-out, the first call asks the server over *connected* for a new session. It then
+        raises ConnectionError, because *connected* cannot be used any more. If the server has granted a new
+        session, the next call returns True.
         """
         if not self._exists:
             return False

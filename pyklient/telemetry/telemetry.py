@@ -159,7 +159,7 @@ def _sending(topic: str, key: Any, value: Any) -> dict[str, Any]:
 
 def _processing(batch: Sequence[Message], group_id: str | None) -> dict[str, Any]:
     """Return the attributes of the span in which *batch* is processed. The topic and the partition are
-    included only if all messages have the same."""
+    included only if they are the same for all messages."""
     attributes: dict[str, Any] = {SYSTEM: KAFKA, OPERATION: "process", OPERATION_TYPE: "process"}
     if group_id is not None:
         attributes[CONSUMER_GROUP] = group_id

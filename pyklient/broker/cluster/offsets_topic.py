@@ -14,8 +14,8 @@ _INT32_MIN: Final = -(2**31)
 
 
 def group_partition(group_id: str, partitions: int) -> int:
-    """Return the partition of ``__consumer_offsets``, which has *partitions* partitions, in which the group
-    *group_id* is stored. All brokers and clients of Kafka compute the same number.
+    """Return the number of the partition that stores the group *group_id*. The topic ``__consumer_offsets``
+    has *partitions* partitions. All brokers and clients of Kafka compute the same number.
 
     >>> group_partition("foobar", 50)
     13

@@ -12,8 +12,8 @@ TRANSACTION_TOPIC: Final = "__transaction_state"
 
 
 def transaction_partition(transactional_id: str, partitions: int) -> int:
-    """Return the partition of ``__transaction_state``, which has *partitions* partitions, in which
-    *transactional_id* is stored. The hash is the same as that of groups."""
+    """Return the number of the partition that stores *transactional_id*. The topic ``__transaction_state``
+    has *partitions* partitions. Groups are assigned to partitions with the same hash function."""
     return group_partition(transactional_id, partitions)
 
 

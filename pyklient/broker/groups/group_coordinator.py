@@ -34,9 +34,10 @@ class GroupCoordinator:
     """The groups that one node coordinates: those that are stored in the partitions of ``__consumer_offsets``
     that the node leads.
 
-    *topics* has the number of partitions, and *logs* has their logs. ``load`` restores the groups that the
-    logs store: the committed offsets, and the members and assignments of the last generation. The attribute
-    ``partitions`` has the partitions of ``__consumer_offsets`` that the node leads.
+    *topics* tells how many partitions ``__consumer_offsets`` has, and *logs* has the logs of the node's
+    partitions. ``load`` restores the groups that the logs store: the committed offsets, and the members and
+    assignments of the last generation. The attribute ``partitions`` has the partitions of
+    ``__consumer_offsets`` that the node leads.
     """
 
     def __init__(self, config: BrokerConfig, topics: Topics, logs: LogManager, timers: Timers) -> None:
@@ -70,7 +71,7 @@ class GroupCoordinator:
         """Restore all groups. This is a generator, so that the event loop can serve clients between two
         steps.
 
-        If the log cannot be written, the groups are restored all the same, and the error is logged.
+        If the log cannot be written, the groups are restored nevertheless, and the error is logged.
         """
         for partition in self.partitions.all():
             if partition.loaded:
@@ -177,7 +178,7 @@ class GroupCoordinator:
         transaction.
 
         Only members of the current generation may commit (KIP-447), so that a consumer that has lost its
-        partitions cannot. A client that sends no generation and no member, as before KIP-447, may always
+        partitions cannot. Clients from before KIP-447 send no generation and no member, and may always
         commit.
         """
         _check_group_id(group_id)

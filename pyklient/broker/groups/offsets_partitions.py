@@ -11,8 +11,8 @@ __all__ = ["OffsetsPartitions"]
 
 
 class OffsetsPartitions:
-    """The partitions of ``__consumer_offsets`` that a node has. *topics* has the number of partitions, and
-    *logs* has their logs.
+    """The partitions of ``__consumer_offsets`` that a node has. *topics* tells how many partitions
+    ``__consumer_offsets`` has, and *logs* has the logs of the node's partitions.
 
     ``restoring`` is the partition whose log has been read, but whose groups are not all restored yet.
     """

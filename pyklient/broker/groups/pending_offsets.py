@@ -12,7 +12,8 @@ from pyklient.topic_partition import TopicPartition
 __all__ = ["NEWEST", "PendingOffsets"]
 
 NEWEST: Final = 1 << 63
-"""Greater than each offset of a log: the position of a record that is newer than all others."""
+"""A number that is greater than each offset of a log. It is the position of a record that is newer than all
+others."""
 
 
 class _PendingOffset(NamedTuple):

@@ -16,7 +16,8 @@ def zookeeper_error(node: NodeState, group_id: str) -> ErrorCode:
     """Return the error code for an OffsetCommit or OffsetFetch request of version 0, which keeps the offsets
     of a group in ZooKeeper. Return NONE if the broker can serve the request.
 
-    The broker cannot serve it without ZooKeeper, or if the group id cannot be part of a path in ZooKeeper.
+    The broker cannot serve the request if it does not use ZooKeeper, or if the group id cannot be part of a
+    path in ZooKeeper.
     """
     if node.cluster.registration is None:
         return ErrorCode.UNSUPPORTED_VERSION

@@ -1,4 +1,4 @@
-"""What a partition knows about each producer: its epoch, its last batches, and its open transaction.
+"""The state of each producer in a partition: its epoch, its last batches, and its open transaction.
 
 The last batches show if a new batch is a retry, or if sequence numbers are missing before it. The open
 transactions decide the last stable offset. The state is read from the file that a clean shutdown has written
@@ -90,8 +90,8 @@ class ProducerStates:
     def check(
         self, producer_id: int, epoch: int, first_sequence: int, count: int, *, transactional: bool = False
     ) -> SequencedBatch | None:
-        """Check a batch of *count* records that a producer has sent. Return the stored batch if it is a
-        retry, or None if it is the next batch of the producer.
+        """Check a batch of *count* records that a producer has sent. If the producer has sent this batch
+        before, return the stored batch. Return None if the batch is the producer's next one.
 
         Raises ApiError: INVALID_PRODUCER_EPOCH if *epoch* is older than the producer's last epoch,
         OUT_OF_ORDER_SEQUENCE_NUMBER if *first_sequence* is not the next sequence number, and

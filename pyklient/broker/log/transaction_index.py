@@ -42,7 +42,7 @@ class TransactionIndex:
     def add(self, transaction: AbortedTransaction, *, to_disk: bool = True) -> None:
         """Add *transaction*. If *to_disk* is false, it is added in memory only, until ``rewrite``.
 
-        If the file cannot be written, the transaction is added in memory all the same, because consumers must
+        If the file cannot be written, the transaction is added in memory nevertheless, because consumers must
         not get its records. The next start then reads the whole log, because the file has too few entries.
         """
         self.entries.append(transaction)

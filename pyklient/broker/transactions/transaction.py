@@ -147,12 +147,12 @@ class Transaction:
         return partition in self.partitions
 
     def is_ended(self, producer: ProducerIdentity, version: int, *, commit: bool) -> bool:
-        """Check a request of *producer* to end its transaction. Return True if an earlier request has already
-        ended it in this way, so that nothing is left to do.
+        """Check a request of *producer* to commit its transaction, or to abort it if *commit* is false.
+        Return True if an earlier request has already done so.
 
-        Raises ApiError: INVALID_PRODUCER_ID_MAPPING or PRODUCER_FENCED if *producer* may not end it,
-        CONCURRENT_TRANSACTIONS while it is being ended in this way, and INVALID_TXN_STATE if it cannot be
-        ended in this way.
+        Raises ApiError: INVALID_PRODUCER_ID_MAPPING or PRODUCER_FENCED if *producer* may not end the
+        transaction, CONCURRENT_TRANSACTIONS while the markers of an earlier request of the same kind are
+        being written, and INVALID_TXN_STATE if the state of the transaction does not allow the request.
         """
         retried = version >= EPOCH_BUMP and self._is_retry(producer)
         if producer.producer_id != self.producer_id and not retried:
@@ -176,8 +176,8 @@ class Transaction:
         return False
 
     def ending(self, version: int, now_ms: int, ids: ProducerIds, *, commit: bool) -> "Transaction":
-        """Return the state after it is decided how the transaction ends. :meth:`is_ended` must have allowed
-        it."""
+        """Return the state after it is decided how the transaction ends. :meth:`is_ended` must have returned
+        False for the request."""
         event = self._end_event(version, commit=commit)
         changes: dict[str, Any] = {
             "version": version,

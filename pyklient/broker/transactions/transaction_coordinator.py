@@ -84,7 +84,7 @@ class TransactionCoordinator:
 
         If a transaction is open, it is aborted, and the error CONCURRENT_TRANSACTIONS makes the producer ask
         again, as in Kafka. *expected* is the identity of a producer that continues after an error (KIP-360).
-        Raises ApiError too if the request is invalid, or if the producer is fenced.
+        Also raises ApiError if the request is invalid, or if the producer is fenced.
         """
         _check_transactional_id(transactional_id)
         if not 0 < timeout_ms <= self._config.transaction_max_timeout_ms:
@@ -141,7 +141,8 @@ class TransactionCoordinator:
         """Commit or abort the transaction of *producer*. Return the identity for the next transaction.
 
         The result is decided and stored when this method returns, even if not all markers are written yet.
-        Raises ApiError if the producer may not end the transaction, or not in this way.
+        Raises ApiError if the producer may not end the transaction, or if the state of the transaction does
+        not allow the request.
         """
         found = self._known(transactional_id)
         if found.is_ended(producer, version, commit=commit):
@@ -269,7 +270,8 @@ class TransactionCoordinator:
         self._partition(transaction.transactional_id).store(transaction, now_ms)
 
     def _replace(self, transaction: Transaction) -> None:
-        """Replace the state in memory only. After a restart, the whole work is done again."""
+        """Replace the state of a transactional id in memory, but not in the log. After a restart, the
+        coordinator completes the transaction again from the state in the log."""
         partition = self._partition(transaction.transactional_id)
         partition.transactions[transaction.transactional_id] = transaction
 

@@ -267,8 +267,8 @@ def copy(
 ) -> None:
     """Copy the committed offsets of GROUP from ZooKeeper to Kafka, or from Kafka to ZooKeeper.
 
-    The group may run meanwhile: copy from the storage to which its members commit. Larger offsets in the
-    other storage stay as they are, and the exit code is then 1. Without --execute, nothing is changed.
+    The members of the group may run meanwhile. Copy from the storage to which they commit. Larger offsets in
+    the other storage stay as they are, and the exit code is then 1. Without --execute, nothing is changed.
     """
     if follow and not execute:
         raise click.UsageError(
@@ -304,8 +304,8 @@ def _admin(cluster: ClusterOptions) -> Admin:
 
 
 def _reset(admin: Admin, group: str, execute: bool, **wanted: Any) -> OffsetReset:
-    """Return the reset of *group* to what *wanted* says. It is carried out if *execute* is true and the group
-    has no members."""
+    """Return the reset of *group* that the arguments *wanted* describe. It is carried out if *execute* is
+    true and the group has no members."""
     plan = admin.reset_offsets(group, **wanted)
     if not execute or plan.members:
         return plan

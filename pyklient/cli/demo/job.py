@@ -282,8 +282,8 @@ class _Job:
                 worker.thread.join(_END)
 
     def _go_on(self, now: Progress) -> None:
-        """Begin the next part of the job if *now* is the time for it: start to produce when two members have
-        joined, and let the third member join when half of the flights are produced."""
+        """Begin the next part of the job if the progress *now* allows it: start to produce when two members
+        have joined, and let the third member join when half of the flights are produced."""
         joined = sum(reader.joined for reader in self._readers)
         if joined == _MEMBERS:
             self._source.group_is_whole.set()

@@ -23,7 +23,7 @@ responses would need newly allocated memory each time, which costs more than the
 """
 
 _SLICES_AT_ONCE = 100
-"""The number of unread slices of responses at which a fetcher may look after each response, on average."""
+"""The number of unread slices that a fetcher may look through after each response, on average."""
 
 
 class ExpectedResponse:
@@ -59,8 +59,8 @@ class FetchBudget:
         self._unread.add(cursor)
 
     def count_all(self) -> None:
-        """Look for cursors whose bytes are not counted although no loop has read them, because a loop has
-        returned them. Fetchers call this from time to time."""
+        """Find the cursors that have unread bytes again because a loop has returned them, and count these
+        bytes. Fetchers call this from time to time."""
         self._unread.update([cursor for cursor in self.cursors if cursor.fetched > cursor.taken])
 
     def allow(

@@ -1,10 +1,11 @@
 """Plans the next request of a fetcher: which partitions, from which offsets on, and how many bytes.
 
-To look at all partitions takes a time in proportion to their number, and a fetcher may have ten thousand. So
-most requests look only at partitions that may have changed since the request before: those of which records
-have arrived, and those that may fetch nothing now. All partitions are looked at when the plan gets or loses a
-partition, and otherwise after a number of requests, but at least once a second. A partition that is paused or
-revoked may therefore be fetched for up to a second more. Its records are then set aside or dropped.
+Looking at all partitions takes a time in proportion to their number, and a fetcher may have ten thousand
+partitions. So most requests look only at partitions that may have changed since the request before: those of
+which records have arrived, and those that may fetch nothing now. All partitions are looked at when the plan
+gets or loses a partition, and otherwise after a number of requests, but at least once a second. A partition
+that is paused or revoked may therefore be fetched for up to a second more. Its records are then set aside or
+dropped.
 """
 
 import math
@@ -23,12 +24,13 @@ from pyklient.topic_partition import TopicPartition
 __all__ = ["FetchPlan"]
 
 _PARTITIONS_AT_ONCE: Final = 20
-"""The number of partitions to which a request may look on average, besides those that may have changed."""
+"""The number of partitions that a fetcher may look at for one request on average, besides the partitions that
+may have changed."""
 _LOOK_AT_ALL_AFTER: Final = 1.0
 
 
 class FetchPlan:
-    """The partitions of one fetcher, and what its next request asks for. Only the fetcher's thread uses it.
+    """The partitions of one fetcher, and the contents of its next request. Only the fetcher's thread uses it.
 
     The fetcher changes ``states`` only with ``add`` and ``remove``. It calls ``note_change`` for each cursor
     whose position or number of fetched bytes changes.
@@ -52,8 +54,8 @@ class FetchPlan:
         self._budget = budget
         self._config = config
         self._cursors = budget.cursors
-        """The list of the budget when all partitions were looked at. Another list means that partitions were
-        assigned or revoked."""
+        """The budget's list of cursors at the time when all partitions were last looked at. If the budget has
+        another list now, partitions were assigned or revoked since then."""
         self._due: dict[Cursor, None] = {}
         """The cursors to look at in the next update."""
         self._changed: dict[TopicPartition, None] | None = None
@@ -92,7 +94,7 @@ class FetchPlan:
         return gone
 
     def update(self, now: float, least: int) -> bool:
-        """Decide what the next request asks for. Return False if it may ask for nothing now. *now* and
+        """Decide the contents of the next request. Return False if it may ask for nothing now. *now* and
         *least* are those of ``FetchBudget.allow``."""
         if self._must_look_at_all(now):
             self._budget.count_all()
@@ -142,7 +144,8 @@ class FetchPlan:
         )
 
     def _look_at(self, states: list[FetchedPartition], now: float, least: int) -> None:
-        """Decide about *states*. What was decided about all others stays."""
+        """Decide how much may be fetched of the partitions of *states*. The decisions about all other
+        partitions stay."""
         may_fetch = states
         if self._config.queued_max_message_chunks is not None:
             may_fetch = within_queues(states)

@@ -80,7 +80,8 @@ class FetchSession:
     def _difference(
         self, wanted: Mapping[TopicPartition, Wanted], changed: Collection[TopicPartition] | None, by_id: bool
     ) -> tuple[Mapping[TopicPartition, Wanted], Mapping[TopicPartition, Wanted]]:
-        """Return what is new in *wanted*, and what is not wanted any more, and remember *wanted*."""
+        """Return the entries of *wanted* that are new or have changed, and the earlier entries that are not
+        wanted any more. Remember *wanted* for the next call."""
         known = self._known
         named: dict[TopicPartition, Wanted] = {}
         forgotten: dict[TopicPartition, Wanted] = {}

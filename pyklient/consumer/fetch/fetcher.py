@@ -203,7 +203,7 @@ class Fetcher:
         return connection
 
     def _request(self, version: int, max_wait_ms: int) -> FetchRequest:
-        """Return a request in *version* that asks for what is planned."""
+        """Return a request in *version* that asks for the planned partitions and bytes."""
         request = FetchRequest(
             max_wait_ms=max_wait_ms,
             min_bytes=self._config.fetch_min_bytes,

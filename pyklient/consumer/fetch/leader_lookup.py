@@ -351,8 +351,8 @@ def _identify(cursor: Cursor, topic_id: bytes) -> None:
 
 def start_point_of(cursor: Cursor) -> StartPoint:
     """Return the point at which *cursor*, which has no position, begins: the start point that the program has
-    named, or else the point that ``auto_offset_reset`` stands for. Raises OffsetOutOfRangeError if
-    ``auto_offset_reset`` is ``none``."""
+    named, or the point that ``auto_offset_reset`` stands for if the program has named none. Raises
+    OffsetOutOfRangeError if ``auto_offset_reset`` is ``none``."""
     if cursor.start_point is not None:
         return cursor.start_point
     point = reset_point(cursor.reset)

@@ -48,7 +48,7 @@ class _Wait:
 
 
 class _Report(NamedTuple):
-    """A log message that is due about *wait*. If *ended* is None, it says that the wait lasts. Otherwise it
+    """A log message that is due about *wait*. If *ended* is None, it says that the wait goes on. Otherwise it
     says how the transaction has ended, after a wait of *seconds* seconds."""
 
     wait: _Wait

@@ -21,7 +21,7 @@ class StartLookup:
     """Finds the offsets of start points. Any thread may call :meth:`find`.
 
     Each lookup runs in a thread of its own. So the thread that waits for the lookup stops waiting when the
-    connector closes, although a broker has not answered yet.
+    connector closes, even if a broker has not answered yet.
     """
 
     def __init__(self, client: NetworkClient, isolation_level: int) -> None:

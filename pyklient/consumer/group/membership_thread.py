@@ -38,9 +38,8 @@ class MembershipThread:
 
     def wait_until_joined(self, timeout: float, failure: str, *, waited: float = 0.0) -> None:
         """Return when the first partitions are assigned. Raise the error that makes that impossible, or
-        KafkaTimeoutError after *timeout* seconds, with ``problem`` or else with the text *failure*.
-
-        The caller has waited for *waited* of these seconds already.
+        KafkaTimeoutError after *timeout* seconds. The error names ``problem`` if there is one, and otherwise
+        has the text *failure*. The caller has waited for *waited* of these seconds already.
         """
         try:
             self.joined.result(timeout - waited)

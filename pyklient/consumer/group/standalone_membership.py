@@ -82,7 +82,8 @@ class StandaloneMembership:
 
 
 class StandaloneLoop:
-    """Assigns the partitions of *subscription* to *handler*, and looks for new partitions, on *thread*."""
+    """The loop of *thread*. It assigns the partitions of *subscription* to *handler*, and looks for new
+    partitions."""
 
     def __init__(
         self,

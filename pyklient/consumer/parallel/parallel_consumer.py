@@ -99,8 +99,8 @@ class ParallelConsumer:
     def stop(self) -> None:
         """Make :meth:`run` return as soon as the workers have finished the messages that they handle now.
 
-        This method does not wait for that. Any thread may call it, also in a handler or a signal handler.
-        The messages that no handler has got yet go to the next member that reads their partitions.
+        This method does not wait for that. Any thread may call it, even in a handler or a signal handler. The
+        messages that no handler has got yet go to the next member that reads their partitions.
         """
         self._stopping = True
         self._stream.queues.stop()

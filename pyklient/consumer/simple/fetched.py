@@ -35,7 +35,7 @@ class Fetched:
     Fetched raises its ``error``. Only ``multifetch`` and a BrokerConsumer return such a Fetched;
     ``SimpleConsumer.fetch`` raises the error itself. ``error_code`` is the error code of the broker, or 0.
     ``last_stable_offset`` is the first offset of the oldest open transaction, or the high watermark if no
-    transaction is open. It is -1 if the broker does not return it, which is so before Kafka 0.11.
+    transaction is open. It is -1 with brokers before Kafka 0.11, which do not return it.
     """
 
     messages: list[Message] = field(default_factory=list)

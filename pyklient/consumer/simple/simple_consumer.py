@@ -129,7 +129,8 @@ class SimpleConsumer(ThreadlessClient):
         The records before these offsets were written before *timestamp_ms*. ``EARLIEST`` returns the first
         offset of the log. ``LATEST`` returns the end of the log and offsets before it. Brokers up to 3.x
         return the starts of their log segments. With later brokers, which return single offsets only, the
-        result is the offset at that time, followed by the first offset of the log if the two offsets differ.
+        result is the offset for *timestamp_ms*, followed by the first offset of the log if the two offsets
+        differ.
         """
         where = _where(topic, partition)
         at = argument_checks.whole(timestamp_ms, "timestamp_ms", self.EARLIEST, INT64_MAX)

@@ -21,9 +21,8 @@ _T = TypeVar("_T")
 
 
 class _Hold:
-    """The right of a loop to read its stream.
-
-    It is a separate object, so that the Loop itself can be garbage-collected.
+    """The right of a loop to read its stream. If *moves* is true, any thread may make the loop's next step.
+    The right is a separate object, so that the Loop itself can be garbage-collected.
     """
 
     __slots__ = ("moves", "thread")

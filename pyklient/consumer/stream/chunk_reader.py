@@ -1,5 +1,5 @@
-"""Reads the queue of one stream: it decodes fetched batches into chunks, and counts what is handed out of
-them.
+"""Reads the queue of one stream: it decodes fetched batches into chunks, and counts the messages that are
+handed out.
 
 Ctrl-C may raise KeyboardInterrupt between any two steps of a loop in the main thread, and a new loop must be
 able to continue. So a step stores the new state before it drops the old state, and the next loop repeats an

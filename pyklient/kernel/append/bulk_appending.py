@@ -1,7 +1,7 @@
 """Appends many records, given as lists, in Python. ``bulk_appending.pxi`` must behave exactly as this module.
 
-A record becomes the same as with a call of ``Appender.send``: the same bytes, partition and memory
-accounting.
+The result is the same as that of a call of ``Appender.send`` for each record: the same bytes, partition and
+memory accounting.
 """
 
 from collections.abc import Iterator

@@ -29,7 +29,7 @@ class Tracker(Protocol):
 
     def unseen(self, batch: Any, change: int, error: KafkaError) -> None:
         """Add *change*, which may be negative, to the number of records of *batch* that failed with *error*
-        without the user having seen it."""
+        and whose failure the user has not seen."""
 
 
 class Untracked:

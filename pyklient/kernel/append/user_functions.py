@@ -1,4 +1,4 @@
-"""The functions of the user that ``send`` calls for a record, and the checks of what they return.
+"""The functions of the user that ``send`` calls for a record, and the checks of their results.
 
 Both kernels share this module. They call the functions themselves, and call the checks only for results that
 they do not accept at once.

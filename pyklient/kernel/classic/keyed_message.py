@@ -33,7 +33,8 @@ class KeyedMessage:
 
     @property
     def partition_key(self) -> Any:
-        """The object that decides the partition: the partition key, or else the key."""
+        """The object that decides the partition: the partition key, or the key if there is no partition
+        key."""
         return self.key if self.part_key is None else self.part_key
 
     def __eq__(self, other: object) -> bool:

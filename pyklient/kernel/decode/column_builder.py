@@ -72,7 +72,7 @@ class ColumnBuilder:
         """Append the records whose offset is at least *start_offset* from a batch of format 2.
 
         *data* has all records of the batch, encoded. Raises the errors of ``parse_records``. After an error,
-        the columns are what they were before.
+        the columns are as they were before.
         """
         parsed = parse_records(data, count, base_offset, last_delta, base_timestamp)
         parsed = parsed.since(bisect_left(parsed.offsets, start_offset))

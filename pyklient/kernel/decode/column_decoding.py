@@ -105,7 +105,7 @@ class Builder(Protocol):
         """Append the records whose offset is at least *start_offset* from a batch of format 2.
 
         *data* has all records of the batch, encoded. The other arguments and the errors are those of
-        ``parse_messages``. After an error, the columns are what they were before, and nothing more may be
+        ``parse_messages``. After an error, the columns are as they were before, and nothing more may be
         added.
         """
 

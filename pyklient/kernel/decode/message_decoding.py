@@ -25,8 +25,8 @@ _ENOUGH_MESSAGES: Final = 10_000
 _ENOUGH_DECODED: Final = 1_000
 """The number of messages after which a chunk ends if decoders make all of them at once."""
 _ENOUGH_BYTES: Final = 1 << 20
-"""The number of decompressed bytes after which a chunk ends. What a chunk has read does not count towards the
-fetch budget any more, although its bytes stay in memory until all messages have been handed out."""
+"""The number of decompressed bytes after which a chunk ends. The bytes that a chunk has read do not count
+towards the fetch budget any more, although they stay in memory until all messages have been handed out."""
 
 
 def decode(

@@ -36,8 +36,9 @@ from pyklient.protocol.records.layout import BATCH_SIZE
 __all__ = ["Clocks", "RecordAccumulator"]
 
 _GATHERING: Final = 0.005
-"""The seconds for which a thread waits for more memory, or, before it seals the open batches, for the memory
-of sealed batches. If brokers are slow, batches that are sealed early are small, and are not sent earlier."""
+"""The seconds for which a thread waits for more memory when its record already fits. A thread also waits this
+long for the memory of sealed batches, before it seals the open batches. If brokers are slow, batches that are
+sealed early are small, and are not sent earlier."""
 
 
 class Clocks(NamedTuple):

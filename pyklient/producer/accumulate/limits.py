@@ -1,4 +1,4 @@
-"""The options that limit the accumulator, and the errors for what is above the limits."""
+"""The options that limit the accumulator, and the errors for records that exceed the limits."""
 
 from typing import Final, NamedTuple
 
@@ -8,7 +8,7 @@ from pyklient.kernel import Appender
 __all__ = ["Limits"]
 
 _MUCH: Final = 8
-"""The part of ``buffer_memory`` that is much: an eighth."""
+"""A thread that waits for memory continues when an eighth of ``buffer_memory`` is free."""
 
 
 class Limits(NamedTuple):

@@ -17,8 +17,8 @@ __all__ = ["PartitionChoice"]
 class PartitionChoice:
     """Chooses the partition of a record that the kernel cannot append by itself.
 
-    The choice follows the record's ``partition`` argument, or else the user's partitioner, or else the
-    default rule of Java's client.
+    The record's ``partition`` argument decides. Without it, the user's partitioner decides. Without a
+    partitioner, the default rule of Java's client decides.
     """
 
     def __init__(
@@ -54,8 +54,8 @@ class PartitionChoice:
         """Return the partition of a record, or None for the sticky partition of records without a key.
 
         *count* is the known number of partitions. If *partition* is not below *count*, the metadata is
-        refreshed first. *chosen* is what the partitioner has chosen for this record before, or None. Raises
-        TypeError or ConfigurationError for a wrong *partition*.
+        refreshed first. *chosen* is the partition that the partitioner has already chosen for this record, or
+        None. Raises TypeError or ConfigurationError for a wrong *partition*.
         """
         if partition is None:
             if chosen is not None and chosen < count:

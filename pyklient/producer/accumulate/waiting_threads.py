@@ -15,11 +15,12 @@ class WaitingThreads:
 
     def __init__(self) -> None:
         self.wakeups: deque[Wakeup] = deque()
-        """A signal for each thread. A thread removes its own, also without the lock."""
+        """A signal for each thread. A thread may remove its own signal without the lock."""
         self.gathering = False
         """True while the first thread has enough memory, but waits until more is released."""
         self.gathered = False
-        """True if it has waited for that, so that the threads use the memory that there is."""
+        """True if the first thread has waited long enough for more memory. The threads then use the memory
+        that is free."""
 
     def add(self, wakeup: Wakeup) -> None:
         """Add the thread that waits for *wakeup* at the end."""

@@ -109,7 +109,8 @@ class Sender(SenderWork, Timed):
         )
 
     def step(self) -> bool:
-        """Send what can be sent. Return False when the producer is closing and nothing is left to do."""
+        """Send the batches that can be sent. Return False when the producer is closing and nothing is left to
+        do."""
         if self._metadata.is_due:
             self._metadata.ask(self._topics_to_refresh())
         if self._metadata.result is not None:

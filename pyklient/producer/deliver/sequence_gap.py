@@ -1,6 +1,6 @@
 """The gap that a permanently failed batch leaves, or may leave, in the sequence of its partition.
 
-``pyklient.producer.deliver.partition_queue`` explains what follows from a gap.
+``pyklient.producer.deliver.partition_queue`` explains the effects of a gap.
 """
 
 from collections.abc import Sequence

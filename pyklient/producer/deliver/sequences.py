@@ -15,7 +15,8 @@ _SEQUENCE_MODULUS: Final = 1 << 31
 class BatchIdentity(NamedTuple):
     """Producer id, epoch and first sequence number, as in the header of a batch.
 
-    A batch that is sent again keeps them, unless the earlier attempt has certainly not stored the batch.
+    A batch that is sent again keeps them, unless it is certain that the earlier attempt has not stored the
+    batch.
     """
 
     producer_id: int

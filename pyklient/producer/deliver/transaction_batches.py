@@ -34,8 +34,8 @@ expire."""
 
 
 class TransactionBatches(Timed):
-    """Lets batches pass that belong to *transaction*, and fails them if it cannot be committed. Callers must
-    hold the sender lock.
+    """Lets the batches of *transaction* pass, and fails them if the transaction cannot be committed. Callers
+    must hold the sender lock.
 
     *queues* are the queues of all partitions. Requests to the coordinator run on *worker*.
     """

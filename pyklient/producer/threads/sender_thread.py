@@ -49,7 +49,8 @@ class SenderWork(ABC):
 
     @abstractmethod
     def step(self) -> bool:
-        """Collect new batches and send what can be sent. Return False when there is nothing left to do."""
+        """Collect new batches, and send the batches that can be sent. Return False when there is nothing left
+        to do."""
 
     @abstractmethod
     def end(self, crash: BaseException | None) -> None:

@@ -23,7 +23,7 @@ class Timed(ABC):
 
     @abstractmethod
     def on_timer(self) -> None:
-        """Do what is due when the timer fires. The sender takes its next step right after this call."""
+        """Do the work for which the timer was set. The sender takes its next step right after this call."""
 
 
 _Alarm: TypeAlias = tuple[float, int, Timed]

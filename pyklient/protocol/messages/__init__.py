@@ -1,4 +1,4 @@
-"""The messages of the protocol: requests, responses and what they contain.
+"""The messages of the protocol: requests, responses, and the structures in them.
 
 The module of a message is imported when the message is first used. So a program that only sends imports no
 messages of groups.

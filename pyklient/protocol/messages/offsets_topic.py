@@ -1,7 +1,7 @@
 """The keys and values of the records in the topic ``__consumer_offsets``, in which brokers store the state of
 groups.
 
-A key and a value each begin with their version. The version of a key tells what the record is about: 0 and 1
+A key and a value each begin with their version. The version of a key tells the kind of the record: 0 and 1
 mean a committed offset, and 2 means the generation of a group. A record without a value deletes its key.
 """
 

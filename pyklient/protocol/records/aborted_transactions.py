@@ -48,8 +48,8 @@ class AbortedTransactions:
             span[1] = min(span[1], offset)
 
     def _span(self, producer_id: int, offset: int) -> list[int] | None:
-        """Return the first offset and the end of one aborted transaction of *producer_id*: the last one that
-        begins at *offset* or before. Return None if there is none."""
+        """Find the last aborted transaction of *producer_id* that begins at *offset* or before. Return its
+        first offset and its end, or None if there is no such transaction."""
         spans = self._spans.get(producer_id, [])
         at = bisect_right(spans, offset, key=itemgetter(0))
         return spans[at - 1] if at else None

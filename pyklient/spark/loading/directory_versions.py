@@ -2,8 +2,8 @@
 
 The new version is prepared beside the directory. It shares the files that stay, by hard links. Then the
 system exchanges the names of both directories, which is one step: a reader sees the old version or the new
-one. The old version is deleted afterwards. If a process is killed meanwhile, ``remove_abandoned`` deletes
-what is left beside the directory.
+one. The old version is deleted afterwards. If a process is killed meanwhile, ``remove_abandoned`` deletes the
+version that is left beside the directory.
 """
 
 import contextlib
@@ -90,7 +90,7 @@ def _new_name(root: Path) -> Path:
 @contextlib.contextmanager
 def _locked(path: Path, *, create: bool = False) -> Iterator[None]:
     """Keep the directory at *path* locked, so that ``remove_abandoned`` of other processes leaves it alone.
-    The system releases the lock when this process ends. With *create*, create the directory before."""
+    The system releases the lock when this process ends. If *create* is true, first create the directory."""
     if create:
         path.mkdir()
     handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)

@@ -29,7 +29,7 @@ class LoadProgress:
     partitions: int
     """The number of partitions that the load reads."""
     tasks: int
-    """The number of tasks in all stages that Spark has begun for the load."""
+    """The number of the load's tasks, in all stages that Spark has begun."""
     done: int
     """The number of the load's tasks that have ended."""
 

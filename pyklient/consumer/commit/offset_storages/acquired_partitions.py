@@ -136,9 +136,10 @@ class AcquiredPartitions:
     ) -> dict[TopicPartition, PositionChange]:
         """Return the changes from the stored offsets to the positions in *handed*.
 
-        If the last save is not confirmed and no change confirms it, one more change, to the offset that is
-        stored already, checks it. Preferably, this change is of one of *reads*, the partitions that the
-        stream reads now. Raises OffsetStoreFencedError if the results of the messages must not be stored.
+        If the last save is not confirmed, and no change confirms it, the result has one more change. This
+        change writes the offset that is stored already, and so checks the last save. Preferably, this change
+        is of one of *reads*, the partitions that the stream reads now. Raises OffsetStoreFencedError if the
+        results of the messages must not be stored.
         """
         of = self.of
         changes: dict[TopicPartition, PositionChange] = {}

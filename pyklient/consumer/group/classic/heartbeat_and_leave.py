@@ -74,7 +74,8 @@ def leave(member: Member, reason: str) -> Dialogue[None]:
 
 
 def wait_or_raise(member: Member, code: int, doing: str) -> Dialogue[None]:
-    """Handle the error *code* of a response: wait if another attempt may succeed, or else raise the error.
+    """Handle the error *code* of a response: wait if another attempt may succeed, and otherwise raise the
+    error.
 
     If the coordinator has moved, the next attempt looks it up again. *doing* says what has failed, such as
     "join".

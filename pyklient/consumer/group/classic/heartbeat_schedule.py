@@ -1,4 +1,5 @@
-"""The schedule of a member's heartbeats: when the next one is due, and what follows from its response."""
+"""The schedule of a member's heartbeats: when the next one is due, and which event follows from its
+response."""
 
 import logging
 import time

@@ -2,8 +2,8 @@
 states and of the steps between them.
 
 A Handover gives partitions to the assignment handler and takes them back. A member leaves the group if the
-program works on one message for longer than ``max_poll_interval_ms``, or than ``rebalance_timeout_ms`` during
-a rebalance.
+program works on one message for longer than ``max_poll_interval_ms``. During a rebalance, the limit is
+``rebalance_timeout_ms``.
 """
 
 import logging

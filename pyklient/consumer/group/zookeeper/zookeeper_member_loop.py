@@ -45,8 +45,8 @@ _TICK = 1.0
 to which the brokers deny access."""
 _WHILE_TAKEN = 0.2
 _FOR_IN_HAND = 0.5
-"""The fraction of the time for all attempts of a rebalance for which a member waits for its loops to finish
-their message in hand. In the rest of this time, the member commits, and other members make
+"""All attempts of a rebalance may take a limited time. For this fraction of that time, a member waits for its
+loops to finish their messages in hand. In the rest of the time, the member commits, and other members make
 their last attempt."""
 
 

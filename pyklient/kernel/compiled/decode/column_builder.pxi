@@ -292,7 +292,7 @@ cdef class ColumnBuilder:
         """Append records of a batch of format 2: those whose offset is *start_offset* or larger. *data* has
         all records of the batch, encoded.
 
-        Raises the errors of ``parse_records``. After an error, the columns are what they were before.
+        Raises the errors of ``parse_records``. After an error, the columns are as they were before.
         """
         cdef _Section section = _Section.__new__(
             _Section, data, count, base_offset, last_delta, base_timestamp
