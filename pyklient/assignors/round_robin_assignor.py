@@ -1,4 +1,4 @@
-"""The assignor ``roundrobin``: members get partitions in turn, as by Java's RoundRobinAssignor."""
+"""The assignor ``roundrobin``: members get partitions in turn, as with Java's RoundRobinAssignor."""
 
 from collections.abc import Sequence
 from itertools import cycle

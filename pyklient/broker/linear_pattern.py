@@ -1,4 +1,5 @@
-"""Regular expressions that are matched in linear time, as by RE2, which Kafka uses for patterns of clients.
+"""Regular expressions that are matched in linear time. RE2, which Kafka uses for patterns of clients, does
+the same.
 
 Python's ``re`` takes exponential time for some patterns, so that one request could stop the broker.
 """

@@ -64,8 +64,8 @@ class Positions:
                 self._unfinished.discard(owned.partition)
 
     def at(self, owned: OwnedPartition, offset: int, *, read: bool = True) -> Position:
-        """Return the position of *owned* at *offset*, or at the end of a bounded read if the end is
-        smaller."""
+        """Return *offset* as a position of *owned*. If a bounded read ends at a smaller offset, return that
+        offset instead."""
         if (end := self._ends.get(owned.partition)) is not None:
             offset = min(offset, end)  # its last batch may contain records after the end
         generation = owned.generation

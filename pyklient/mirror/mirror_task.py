@@ -85,9 +85,8 @@ class MirrorTask:
         """The last failure because of which records were not confirmed or offsets were not committed."""
 
     def run(self) -> None:
-        """Copy records until the mirror is closed. Raises the error because of which a record could not be
-        copied, or CommitError if not all records that were sent could be confirmed and committed in the
-        end."""
+        """Copy records until the mirror is closed. Raises the error of a record that could not be copied.
+        Raises CommitError if not all records that were sent could be confirmed and committed in the end."""
         try:
             self.connector.set_rebalance_listener(self.changes)
             if not self._await_source():

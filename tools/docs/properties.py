@@ -42,9 +42,9 @@ values contradict each other, `from_properties` raises a `ConfigurationError`.
 **Names of other versions.** You can also use the name that a property has in another version. The tables
 list these names.
 
-**Effects.** The tables name the option of pyklient's client that gets the value of a property. What the
-option does is explained on the page [Configuration](configuration.md), or in the docstring of
-`ClassicProducerConfig`. If no option gets the value, a remark says what the value does.
+**Effects.** The tables name the option of pyklient's client that gets the value of a property. The
+page [Configuration](configuration.md), or the docstring of `ClassicProducerConfig`, explains the option. If
+no option gets the value, a remark says what the value does.
 
 **Unknown properties.** If a property does not belong to the version, and it would be dangerous to ignore it,
 `from_properties` raises a `ConfigurationError` that says what to use instead. The tables list these

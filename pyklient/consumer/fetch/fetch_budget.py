@@ -15,8 +15,8 @@ __all__ = ["ExpectedResponse", "FetchBudget", "ResponseMemory"]
 
 _SMALLEST_FETCH = 64 * 1024
 _IDLE_BYTES = 16 * 1024 * 1024
-"""The number of bytes that fetchers may keep in memory although a loop has read them, because they belong to
-a response that is not read completely. It is the size of the largest response by default."""
+"""A response stays in memory until loops have read all of it. This is the number of bytes that fetchers may
+keep in this way although loops have read them. It is the size of the largest response by default."""
 _RESPONSES = 4
 """The number of responses that the budget has space for: one is received while the others are read. Larger
 responses would need newly allocated memory each time, which costs more than the system calls that they save.

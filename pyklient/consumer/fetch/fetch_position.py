@@ -25,7 +25,7 @@ class Pace:
     def __init__(self) -> None:
         self.per_second = math.inf
         """The speed in bytes per second. It is infinite until a loop has been observed for a second, so that
-        its first fetches are not limited."""
+        the first fetches are not limited."""
         self._since: float | None = None
         self._taken = 0
 

@@ -169,8 +169,8 @@ class AssignmentHandler:
         self._ownership.lease.until = until
 
     def keep_lease(self, until: float) -> None:
-        """Let the streams hand out messages until the time *until*, unless they had to stop already because
-        an earlier limit has passed."""
+        """Let the streams hand out messages until the time *until*. Do nothing if an earlier limit has passed
+        already, so that the streams had to stop."""
         if not self._ownership.lease.ended():
             self.extend_lease(until)
 

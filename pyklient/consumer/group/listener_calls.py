@@ -26,7 +26,7 @@ class ListenerCalls:
         """The partitions that the listeners count as assigned: a listener was told that they are assigned,
         and was not told since then that they are revoked or lost."""
         self._before_first = True
-        """True until the listeners were told of the first assignment."""
+        """True until the listeners have been told of the first assignment."""
 
     def assigned(self, partitions: Collection[TopicPartition]) -> None:
         """Tell the listeners that *partitions* are assigned to this client."""
@@ -38,8 +38,9 @@ class ListenerCalls:
         """Tell the listeners that *partitions* are given back, and that their offsets can still be
         committed.
 
-        Before the first assignment, only listeners with the methods of Scala's listener are told, as Kafka
-        does. Java's consumer tells its listeners nothing when it joins for the first time.
+        Before the first assignment, only listeners with the methods of Scala's listener are told, because
+        Scala's consumer tells them too. Java's consumer tells its listeners nothing when it joins for the
+        first time.
         """
         self._assigned.difference_update(partitions)
         self._call(

@@ -87,8 +87,8 @@ class PartitionQueue(Timed):
         self._retry_at = 0.0
         self._gap = SequenceGap()
         self._checked: Batch | None = None
-        """The batch that was the first waiting batch when the sender last checked the queue, if that batch
-        was sealed."""
+        """The first waiting batch at the time when the sender last checked the queue, if that batch was
+        sealed."""
 
     def __repr__(self) -> str:
         return (

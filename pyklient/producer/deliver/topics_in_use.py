@@ -10,8 +10,8 @@ from pyklient.net.metadata import Metadata
 __all__ = ["GONE_AFTER", "TopicsInUse"]
 
 GONE_AFTER: Final = 5.0
-"""The number of seconds after which ``close`` assumes that a topic was deleted, if all responses in that time
-say that the topic does not exist.
+"""If all responses in this number of seconds say that a topic does not exist, ``close`` assumes that the
+topic was deleted.
 
 A broker that has just started may not know a topic yet, and a topic may be deleted and created again. Both
 states last less than this time. While the producer is not closing, records wait for their topic until

@@ -72,7 +72,7 @@ class Bound:
 
     @property
     def moves(self) -> bool:
-        """True if the bound may stand for another offset when new records arrive, as LATEST does."""
+        """True if the bound, such as LATEST, may stand for another offset when new records arrive."""
         return not self.must_match if self.timed else LATEST in self.points
 
 

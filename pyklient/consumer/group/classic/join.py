@@ -42,8 +42,8 @@ _ANSWER_MARGIN = 5.0  # Java's: the coordinator answers at its rebalance time-ou
 def join(member: Member, reason: str) -> Dialogue[list[TopicPartition] | None]:
     """Take part in the next generation of the group, and return the partitions that *member* gets in it.
 
-    Return None if the member has lost the partitions that it kept while it joined, because the group has
-    removed the member.
+    Return None if the group has removed the member, so that it has lost the partitions that it kept while it
+    joined.
 
     If an error is temporary, try again. Otherwise raise it, for instance if the group does not accept the
     member, if the group uses other assignors, or if another process has taken over the ``group_instance_id``.
