@@ -8,16 +8,14 @@ or ``struct.error`` if neighbouring numbers are cut off.
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import Any, Final
 
-from pyklient.errors import ProtocolError
 from pyklient.protocol.code_generation import FunctionSource
+from pyklient.protocol.field_decoding import Decode, least_size, read_tagged, reject_null
 from pyklient.protocol.message_fields import Field, Struct, WireType
 from pyklient.protocol.primitives import Reader
 
-__all__ = ["Decode", "decoder"]
-
-Decode: TypeAlias = Callable[[Reader], Any]
+__all__ = ["decoder"]
 
 
 def decoder(cls: type[Struct], version: int, flexible: bool) -> Decode:
@@ -30,22 +28,6 @@ def decoder(cls: type[Struct], version: int, flexible: bool) -> Decode:
     return decode
 
 
-def _field_decoder(cls: type[Struct], name: str, version: int) -> Decode:
-    """Return the decoder of the tagged field *name* of *cls*. It is generated when it is first needed."""
-    key = (cls, name, version)
-    decode = _field_decoders.get(key)
-    if decode is None:
-        (field,) = (each for each in cls.declared if each.name == name)
-        source = _DecoderSource("decode", version, True, _NAMES)
-        source.write_field_function(field)
-        title = f"decoder of {cls.__qualname__}.{name}"
-        decode = _field_decoders[key] = source.build("decode_field", title, source.write_function)
-    return decode
-
-
-_field_decoders: Final[dict[tuple[type[Struct], str, int], Decode]] = {}
-
-
 class _DecoderSource(FunctionSource):
     """The source text of decoders. The generated code reads the bytes ``data`` from the position ``pos`` on,
     up to ``end``."""
@@ -55,11 +37,6 @@ class _DecoderSource(FunctionSource):
         with self.function(name, "v0"):
             self.add(f"v0 = new({self.structure(cls)})")
             self.read_fields(cls)
-
-    def write_field_function(self, field: Field) -> None:
-        """Generate the function ``decode_field``, which decodes the value of *field*."""
-        with self.function("decode_field", "result"):
-            self.read_value(field, "result")
 
     @contextmanager
     def function(self, name: str, result: str) -> Iterator[None]:
@@ -129,7 +106,7 @@ class _DecoderSource(FunctionSource):
                 self.call(target, f"reader.numbers(n, {field.format!r})")
         else:
             items = f"a{self.depth}"
-            least = max(1, _least(field.kind, self.version, compact))
+            least = max(1, least_size(field.kind, self.version, compact))
             self.add(f"{target} = {items} = []")
             with self.block("if n > 0:"):
                 self.add("reader.allowance -= n")
@@ -225,38 +202,6 @@ class _DecoderSource(FunctionSource):
                     self.set_defaults(kind.declared, inner)
 
 
-def _least(kind: WireType | type[Struct], version: int, compact: bool) -> int:
-    """Return the size in bytes of the smallest value that *kind* can have."""
-    if isinstance(kind, WireType):
-        if kind.format:
-            return struct.calcsize(">" + kind.format)
-        classic = {"uuid": 16, "string": 2}.get(kind.name, 4)
-        return 1 if compact and kind.name != "uuid" else classic
-    fields = (each for each in kind.declared if each.in_version(version) and each.tag is None)
-    return compact + sum(_least_of_field(field, version, compact and field.compact) for field in fields)
-
-
-def _least_of_field(field: Field, version: int, compact: bool) -> int:
-    if field.is_array:
-        return 1 if compact else 4
-    return _least(field.kind, version, compact)
-
-
-def _read_tagged(reader: Reader, value: Any, cls: type[Struct], version: int) -> None:
-    """Set the tagged fields of *value* that the message contains. Tagged fields that *cls* does not know are
-    skipped."""
-    known = {field.tag: field.name for field in cls.declared if field.in_version(version)}
-    for tag, size in reader.tagged_fields():
-        name = known.get(tag)
-        if name is None:
-            reader.slice(size)
-            continue
-        stop = reader.pos + size
-        setattr(value, name, _field_decoder(cls, name, version)(reader))
-        if reader.pos != stop:
-            raise ProtocolError(f"the value of tagged field {name} does not fill its {size} bytes")
-
-
 def _length_at(reader: Reader, pos: int, length: Callable[[], int]) -> tuple[int, int]:
     """Read a length at *pos* with the function *length*. Return the length and the position after it.
 
@@ -278,15 +223,11 @@ def _reject_count(reader: Reader, pos: int, length: int, least: int) -> None:
     reader.count(length, least)
 
 
-def _reject_null(pos: int) -> NoReturn:
-    raise ProtocolError(f"the value before byte {pos} is null, which its field does not allow")
-
-
 _NAMES: Final[dict[str, Any]] = {
     "length_at": _length_at,
     "new": object.__new__,
     "reject_count": _reject_count,
-    "reject_null": _reject_null,
+    "reject_null": reject_null,
     "reject_size": _reject_size,
-    "read_tagged_fields": _read_tagged,
+    "read_tagged_fields": read_tagged,
 }

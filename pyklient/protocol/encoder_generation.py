@@ -7,20 +7,25 @@ version cannot carry.
 """
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import Any, Final
 
-from pyklient.errors import UnsupportedVersionError
 from pyklient.protocol.code_generation import FunctionSource
+from pyklient.protocol.field_encoding import (
+    LONGEST_CLASSIC_STRING,
+    Encode,
+    reject_absent,
+    reject_early_null,
+    reject_null,
+    reject_string,
+    reject_uuid,
+    write_tagged,
+)
 from pyklient.protocol.message_fields import Field, Struct, WireType
-from pyklient.protocol.primitives import Writer, encode_unsigned_varint, total_size
+from pyklient.protocol.primitives import encode_unsigned_varint, total_size
 
-__all__ = ["Encode", "encoder", "field_encoder"]
-
-Encode: TypeAlias = Callable[[Writer, Any], None]
-
-_LONGEST_CLASSIC_STRING: Final = 0x7FFF
+__all__ = ["encoder"]
 
 
 def encoder(cls: type[Struct], version: int, flexible: bool) -> Encode:
@@ -33,22 +38,6 @@ def encoder(cls: type[Struct], version: int, flexible: bool) -> Encode:
     return encode
 
 
-def field_encoder(cls: type[Struct], name: str, version: int, flexible: bool) -> Encode:
-    """Return the encoder of the field *name* of *cls*. It is generated when it is first needed."""
-    key = (cls, name, version, flexible)
-    encode = _field_encoders.get(key)
-    if encode is None:
-        (field,) = (each for each in cls.declared if each.name == name)
-        source = _EncoderSource("encode", version, flexible, _NAMES)
-        source.write_field_function(field)
-        title = f"encoder of {cls.__qualname__}.{name}"
-        encode = _field_encoders[key] = source.build("encode_field", title, source.write_function)
-    return encode
-
-
-_field_encoders: Final[dict[tuple[type[Struct], str, int, bool], Encode]] = {}
-
-
 class _EncoderSource(FunctionSource):
     """The source text of encoders. The generated code appends to ``buf``, which is always ``writer.buf``."""
 
@@ -57,15 +46,6 @@ class _EncoderSource(FunctionSource):
         with self.block(f"def {name}(writer, v0):"):
             self.add("buf = writer.buf")
             self.write_fields(cls)
-
-    def write_field_function(self, field: Field) -> None:
-        """Generate the function ``encode_field``, which encodes the value of *field*."""
-        with self.block("def encode_field(writer, x):"):
-            self.add("buf = writer.buf")
-            if field.is_number:
-                self.write_numbers(field.format, "x")
-            else:
-                self.write_value(field)
 
     def write_fields(self, cls: type[Struct]) -> None:
         """Generate code that writes the fields of *cls* in the order in which they are sent, and then the
@@ -182,7 +162,7 @@ class _EncoderSource(FunctionSource):
             self.add("if n < 127: buf.append(n + 1)", "else: buf += unsigned_varint(n + 1)")
             return
         if not wide:
-            self.add(f"if n > {_LONGEST_CLASSIC_STRING}: reject_string(n)")
+            self.add(f"if n > {LONGEST_CLASSIC_STRING}: reject_string(n)")
         self.write_numbers("i" if wide else "h", "n")
 
     def write_records(self, compact: bool) -> None:
@@ -232,53 +212,15 @@ def _is_plain(field: Field) -> bool:
     return isinstance(field.kind, WireType) and not field.is_array
 
 
-def _put_tagged(writer: Writer, value: Any, cls: type[Struct], version: int) -> None:
-    """Write the tagged fields of *value* that do not have their defaults, in the order of their tags."""
-    known = {
-        field.tag: field for field in cls.declared if field.tag is not None and field.in_version(version)
-    }
-    sent = [
-        (tag, field, item)
-        for tag, field in sorted(known.items())
-        if (item := getattr(value, field.name)) != field.make_default()
-    ]
-    writer.buf += encode_unsigned_varint(len(sent))
-    for tag, field, item in sent:
-        inner = Writer()
-        field_encoder(cls, field.name, version, True)(inner, item)
-        writer.buf += encode_unsigned_varint(tag) + encode_unsigned_varint(len(inner.buf)) + inner.buf
-
-
-def _reject_null() -> NoReturn:
-    raise TypeError("None is not allowed, because the field is not nullable")
-
-
-def _reject_early_null(name: str, version: int) -> NoReturn:
-    raise UnsupportedVersionError(f"the field {name} cannot be None in version {version}")
-
-
-def _reject_absent(cls: type[Struct], name: str, value: Any, version: int) -> NoReturn:
-    item = getattr(value, name)
-    raise UnsupportedVersionError(f"{cls.__qualname__} cannot carry {name}={item!r} in version {version}")
-
-
-def _reject_string(length: int) -> NoReturn:
-    raise ValueError(f"a string has {length} bytes; at most {_LONGEST_CLASSIC_STRING} are allowed")
-
-
-def _reject_uuid(value: bytes) -> NoReturn:
-    raise ValueError(f"a UUID has 16 bytes, not {len(value)}")
-
-
 _NAMES: Final[dict[str, Any]] = {
     "buffers": (bytes, bytearray, memoryview),
     "pack": struct.pack,
-    "put_tagged": _put_tagged,
-    "reject_absent": _reject_absent,
-    "reject_early_null": _reject_early_null,
-    "reject_null": _reject_null,
-    "reject_string": _reject_string,
-    "reject_uuid": _reject_uuid,
+    "put_tagged": write_tagged,
+    "reject_absent": reject_absent,
+    "reject_early_null": reject_early_null,
+    "reject_null": reject_null,
+    "reject_string": reject_string,
+    "reject_uuid": reject_uuid,
     "total_size": total_size,
     "unsigned_varint": encode_unsigned_varint,
 }

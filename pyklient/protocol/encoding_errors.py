@@ -4,7 +4,7 @@ import reprlib
 import struct
 from typing import Final
 
-from pyklient.protocol.encoder_generation import field_encoder
+from pyklient.protocol.field_encoding import write_field
 from pyklient.protocol.message_fields import Struct
 from pyklient.protocol.primitives import Writer
 
@@ -22,7 +22,7 @@ def find_unencodable(cls: type[Struct], version: int, flexible: bool, value: obj
             continue
         item = getattr(value, field.name, None)
         try:
-            field_encoder(cls, field.name, version, flexible)(Writer(), item)
+            write_field(Writer(), field, item, version, flexible)
         except ENCODING_ERRORS as error:
             if isinstance(field.kind, type) and isinstance(item, list):
                 inner = (find_unencodable(field.kind, version, flexible, entry) for entry in item)

@@ -32,9 +32,11 @@ from typing import (
 )
 
 from pyklient.errors import ProtocolError, UnsupportedVersionError
-from pyklient.protocol.decoder_generation import Decode, decoder
-from pyklient.protocol.encoder_generation import Encode, encoder
+from pyklient.protocol.decoder_generation import decoder
+from pyklient.protocol.encoder_generation import encoder
 from pyklient.protocol.encoding_errors import ENCODING_ERRORS, find_unencodable
+from pyklient.protocol.field_decoding import Decode, first_decoder
+from pyklient.protocol.field_encoding import Encode, first_encoder
 from pyklient.protocol.message_fields import DeclaredFields, Field, Struct, WireType, initialize
 from pyklient.protocol.primitives import ZERO_UUID, Buffer, Reader, Writer
 
@@ -151,20 +153,24 @@ EMPTY: Final[Any] = _Span()
 """A default for fields: an empty array, or a structure whose fields all have their defaults."""
 
 
+_FIRST_MESSAGES: Final = 20
+"""The number of messages of one kind and version that are encoded, or decoded, without a generated function.
+A client that makes one request of a kind would spend more time on the function than on the request."""
+
+_LARGE: Final = 4096
+"""The number of bytes of such a message for which a function is worth generating at once."""
+
+
 class _ByVersion(dict[int, _F]):
-    """A table of functions by version. Each function is generated when it is first used, because most of the
-    functions are never used.
+    """A table of functions by version. An entry is made when it is first used, because most versions are
+    never used. *make* returns it, and raises UnsupportedVersionError for an unknown version."""
 
-    Threads that ask for the same version at the same time may each generate the function; one of the
-    functions is kept.
-    """
-
-    def __init__(self, generate: Callable[[int], _F]) -> None:
+    def __init__(self, make: Callable[[int], _F]) -> None:
         super().__init__()
-        self._generate = generate
+        self._make = make
 
     def __missing__(self, version: int) -> _F:
-        function = self[version] = self._generate(version)
+        function = self[version] = self._make(version)
         return function
 
 
@@ -186,8 +192,8 @@ class ApiMessage(Struct):
     _decoders: ClassVar[_ByVersion[Decode]]
 
     def __init_subclass__(cls) -> None:
-        cls._encoders = _ByVersion(lambda version: cls._for_version(encoder, version))
-        cls._decoders = _ByVersion(lambda version: cls._for_version(decoder, version))
+        cls._encoders = _ByVersion(cls._first_encoder)
+        cls._decoders = _ByVersion(cls._first_decoder)
 
     @classmethod
     def is_flexible(cls, version: int) -> bool:
@@ -195,13 +201,46 @@ class ApiMessage(Struct):
         return cls.flexible is not None and version >= cls.flexible
 
     @classmethod
-    def _for_version(cls, generate: Callable[[type[Struct], int, bool], _F], version: int) -> _F:
-        """Return the encoder or decoder that *generate* makes for *version*. Raises UnsupportedVersionError
-        for an unknown version."""
+    def _first_encoder(cls, version: int) -> Encode:
+        """Return the encoder of the first messages in *version*. It replaces itself with a generated one,
+        perhaps in several threads at once, of which one wins."""
+        cls._check_version(version)
+        flexible = cls.is_flexible(version)
+        encode = first_encoder(cls, version, flexible)
+        left = iter(range(_FIRST_MESSAGES))
+
+        def encode_first(writer: Writer, value: Any) -> None:
+            if next(left, None) is None:
+                generated = cls._encoders[version] = encoder(cls, version, flexible)
+                generated(writer, value)
+            else:
+                encode(writer, value)
+
+        return encode_first
+
+    @classmethod
+    def _first_decoder(cls, version: int) -> Decode:
+        """Return the decoder of the first messages in *version*. It replaces itself with a generated one,
+        perhaps in several threads at once, of which one wins."""
+        cls._check_version(version)
+        flexible = cls.is_flexible(version)
+        decode = first_decoder(cls, version, flexible)
+        left = iter(range(_FIRST_MESSAGES))
+
+        def decode_first(reader: Reader) -> Any:
+            if reader.remaining <= _LARGE and next(left, None) is not None:
+                return decode(reader)
+            generated = cls._decoders[version] = decoder(cls, version, flexible)
+            return generated(reader)
+
+        return decode_first
+
+    @classmethod
+    def _check_version(cls, version: int) -> None:
+        """Raise UnsupportedVersionError if *version* is unknown."""
         first, last = cls.versions
         if not first <= version <= last:
             raise UnsupportedVersionError(f"{cls.__name__} has versions {first} to {last}, not {version}")
-        return generate(cls, version, cls.is_flexible(version))
 
     def encode(self, version: int) -> list[Buffer]:
         """Return the bytes of the message in *version*, in parts. Record bytes are separate parts and are not

@@ -24,6 +24,8 @@ from pyklient.protocol.messages import (
 from pyklient.protocol.primitives import Reader
 from pyklient.protocol.schema import ApiMessage
 
+pytestmark = pytest.mark.usefixtures("functions")
+
 
 def test_requests_and_responses_are_found_by_api_key() -> None:
     assert REQUESTS.keys() == RESPONSES.keys()

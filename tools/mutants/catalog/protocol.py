@@ -72,7 +72,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "protocol: a tagged field may be shorter than it says",
-        "pyklient/protocol/decoder_generation.py",
+        "pyklient/protocol/field_decoding.py",
         "        if reader.pos != stop:\n",
         "        if reader.pos > stop:\n",
         ("tests/protocol/test_schema.py::test_a_known_tagged_field_must_fill_its_size",),
