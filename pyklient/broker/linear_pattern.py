@@ -87,7 +87,7 @@ class LinearPattern:
         """Add the states of *part* after *begin*, and return the last state."""
         self._steps += 1
         if self._steps > _MOST_STEPS:
-            raise PatternError(f"the pattern has more than {_MOST_STEPS} steps")
+            raise PatternError(f"the pattern is too large: matching it takes more than {_MOST_STEPS} steps")
         end = _State()
         if isinstance(part, re.Pattern):
             begin.after.append(_State(part, [end]))

@@ -107,10 +107,10 @@ def before_sending(
 def returned_items(returned: object, item_class: type[KeyedMessage | QueueItem], hook: str) -> Sequence[Any]:
     """Return *returned*, the result of *hook*. Raise HookResultError if it is not a list of items of the
     *item_class*."""
-    needed = f"but it must return a list of {item_class.__name__}s"
+    wanted = f"a list of {item_class.__name__}s"
     if not isinstance(returned, list | tuple):
-        raise HookResultError(f"{hook} returned {returned!r}, {needed}")
+        raise HookResultError(f"{hook} returned {returned!r}, but it must return {wanted}")
     for item in returned:
         if not isinstance(item, item_class):
-            raise HookResultError(f"{hook} returned a list with {item!r}, {needed}")
+            raise HookResultError(f"{hook} returned a list with {item!r}, but it must return {wanted}")
     return returned

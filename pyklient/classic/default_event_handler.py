@@ -112,7 +112,7 @@ class DefaultEventHandler(EventHandler):
             if self._config.producer_type == "sync":
                 raise
             raise FailedToSendMessageError(
-                f"{_count(outstanding)} not sent: {error!r}", _given(outstanding)
+                f"{_messages_were(outstanding)} not sent: {error!r}", _given(outstanding)
             ) from error
         if outstanding:
             raise self._failed_to_send(outstanding)
@@ -151,7 +151,7 @@ class DefaultEventHandler(EventHandler):
         except ForkError:
             raise
         except Exception as error:
-            log.warning("%s not sent: %s", _count(messages), error)
+            log.warning("%s not sent: %s", _messages_were(messages), error)
             self._failures["all messages"] = as_kafka_error(error)
             return messages
         unsent: list[EncodedMessages] = []
@@ -189,13 +189,14 @@ class DefaultEventHandler(EventHandler):
         return True
 
     def _failed_to_send(self, messages: Sequence[EncodedMessages]) -> FailedToSendMessageError:
-        how = f"after {counted(self._config.message_send_max_retries, 'retry', 'retries')}"
+        after_retries = f"after {counted(self._config.message_send_max_retries, 'retry', 'retries')}"
         if self._closing.is_set():
-            how = "because the producer was closed"
+            after_retries = "because the producer was closed"
         found = list(dict.fromkeys(map(str, self._failures.values())))
-        shown = "; ".join(found[:_ERRORS_SHOWN])
+        errors = "; ".join(found[:_ERRORS_SHOWN])
         error = FailedToSendMessageError(
-            f"{_count(messages)} not sent {how}; the last attempt failed: {shown}", _given(messages)
+            f"{_messages_were(messages)} not sent {after_retries}; the last attempt failed: {errors}",
+            _given(messages),
         )
         error.__cause__ = next(iter(self._failures.values()), None)
         return error
@@ -209,5 +210,5 @@ def _topics(messages: Iterable[EncodedMessages]) -> set[str]:
     return {topic for group in messages for topic in group.topics}
 
 
-def _count(messages: Iterable[EncodedMessages]) -> str:
+def _messages_were(messages: Iterable[EncodedMessages]) -> str:
     return counted(sum(map(len, messages)), "message was", "messages were")

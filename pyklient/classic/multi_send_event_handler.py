@@ -68,10 +68,10 @@ class MultiSendEventHandler(EventHandler):
             return
         if self._is_sync:
             raise failures[0]
-        shown = "; ".join(dict.fromkeys(map(str, failures)))
+        errors = "; ".join(dict.fromkeys(map(str, failures)))
         raise FailedToSendMessageError(
             f"{counted(len(unsent), 'message was', 'messages were')} not sent in "
-            f"{counted(self._attempts, 'attempt')}: {shown}",
+            f"{counted(self._attempts, 'attempt')}: {errors}",
             unsent,
         ) from failures[0]
 

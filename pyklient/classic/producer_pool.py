@@ -99,7 +99,9 @@ class ProducerPool:
             self._asking.add(producer)  # so that close() ends the request
             try:
                 if self._closed:
-                    raise ClosedError("this producer has been closed, so it cannot fetch metadata")
+                    raise ClosedError(
+                        "this producer has been closed, so it cannot fetch metadata; create a new one"
+                    )
                 return producer.fetch_metadata(topics)
             finally:
                 self._asking.discard(producer)

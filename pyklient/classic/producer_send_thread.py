@@ -174,7 +174,7 @@ class ProducerSendThread:
             )
 
     def _drop(self, items: Sequence[Any], error: KafkaError) -> None:
-        self._dropped.add(items, error, f"{self.name} has no time left")
+        self._dropped.add(items, error, f"{self.name} has not sent all messages before the time-out of close")
 
     def _after_dequeuing(self, items: Iterable[Any]) -> Iterator[Any]:
         """Yield the items that the callback handler returns instead of *items*."""

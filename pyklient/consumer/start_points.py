@@ -38,8 +38,8 @@ def start_point(value: Any, name: str) -> StartPoint:
         return value
     if isinstance(value, str):
         if value not in _ENDS:
-            meant = f"write {_RESETS[value]!r}" if value in _RESETS else _ACCEPTED
-            raise ConfigurationError(f"{name} cannot be {value!r}; {meant}")
+            advice = f"write {_RESETS[value]!r}" if value in _RESETS else _ACCEPTED
+            raise ConfigurationError(f"{name} cannot be {value!r}; {advice}")
         return "beginning" if value == "beginning" else "end"
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} takes an offset, 'beginning', 'end' or an aware datetime, not {value!r}")

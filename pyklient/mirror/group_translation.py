@@ -155,7 +155,9 @@ class GroupTranslation:
                     )
                 else:
                     _log.warning(
-                        "the offsets of group %s were not translated; the mirror tries again: %s", name, error
+                        "the offsets of group %s were not translated. The mirror tries again. The error: %s",
+                        name,
+                        error,
                     )
 
     def _move(self, group_id: str, syncs: Mapping[TopicPartition, Sequence[OffsetSync]]) -> None:

@@ -182,7 +182,10 @@ class MirrorTask:
             if not error.retriable:
                 raise
             self._last_failure = error
-            _log.warning("offsets of copied records were not committed; the mirror tries again: %s", error)
+            _log.warning(
+                "the offsets of copied records were not committed. The mirror tries again. The error: %s",
+                error,
+            )
         else:
             self.sent.committed(positions)
             self._store_syncs(positions)

@@ -296,5 +296,5 @@ class PartitionSyncs:
         try:
             return self._source.end_offsets(list(partitions), timeout=_CALL_TIMEOUT)
         except KafkaError as error:
-            _log.debug("the ends of the source partitions are not known: %s", error)
+            _log.debug("the end offsets of the source partitions are not known: %s", error)
             return {}

@@ -115,9 +115,9 @@ class Bootstrap:
         address = (endpoint.host, endpoint.port)
         if endpoint.node_id < 0 or address in self._reached or address in self._config.bootstrap:
             return error
-        said = "ZooKeeper" if endpoint in self.endpoints else "The bootstrap server answered, and"
+        who = "ZooKeeper" if endpoint in self.endpoints else "The bootstrap server answered, and"
         return BrokerConnectionError(
-            f"{error}. {said} named this address for broker {endpoint.node_id}. Check "
+            f"{error}. {who} named this address for broker {endpoint.node_id}. Check "
             "advertised.listeners in the configuration of that broker: clients must be able to reach "
             "each host and port in it"
         )

@@ -58,7 +58,7 @@ def _ask(connection: Connection, deadline: float) -> "Future[Any]":
 def _outcome(
     connection: Connection, future: "Future[Any]", deadline: float, timeout: float
 ) -> BrokerConnectionError | None:
-    what = "has closed the connection"
+    closed_or_silent = "has closed the connection"
     cause: Exception
     try:
         future.result(min(max(deadline - time.monotonic(), 0.0), TIMEOUT_MAX))
@@ -66,13 +66,13 @@ def _outcome(
     except (UnsupportedVersionError, ClosedError):
         return None
     except TimeoutError as error:
-        what, cause = f"has not answered for {timeout:g} s", error
+        closed_or_silent, cause = f"has not answered for {timeout:g} s", error
         connection.close()
     except KafkaError as error:
         cause = error
     failure = BrokerConnectionError(
-        f"{connection.endpoint} {what} after messages were sent with acks=0, so some of them may be "
-        "lost. "
+        f"{connection.endpoint} {closed_or_silent} after messages were sent with acks=0, so some of them may "
+        "be lost. "
         "Possible causes: the broker is no longer the leader of their partitions, a message is too large, or "
         "the broker has stopped. To get an error for each lost message, set acks to 1 (in a classic "
         "producer, request.required.acks)"

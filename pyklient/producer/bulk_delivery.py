@@ -71,9 +71,12 @@ class BulkDelivery:
         for batch, first, stop in reversed(self._runs):
             left = None if deadline is None else deadline - time.monotonic()
             if not batch.wait(first, stop, left):
+                unconfirmed = (
+                    "1 record was not" if self.count == 1 else f"not all of {self.count:,} records were"
+                )
                 raise KafkaTimeoutError(
-                    f"not all of {counted(self.count, 'record')} were confirmed within {timeout:.3g} s; "
-                    "they may still be delivered"
+                    f"{unconfirmed} confirmed within {timeout:.3g} s; unconfirmed records may still be "
+                    "delivered"
                 )
         failed: KafkaError | None = None
         count = 0

@@ -31,10 +31,11 @@ def load(key: str, value: object) -> Any:
     written = text(key, value).strip()
     module, colon, name = _OF_KAFKA.get(written, written).partition(":")
     if not colon or not module or not name or module.startswith("."):
-        java = "a class of Java, which pyklient does not have; " if written.startswith("kafka.") else ""
+        kind = "not the name of a class in Python"
+        if written.startswith("kafka."):
+            kind = "a class of Java, which pyklient does not have"
         raise ConfigurationError(
-            f"{key}={written!r} is {java or 'not the name of a class in Python; '}"
-            f"write module:name, such as {_example(written)}"
+            f"{key}={written!r} is {kind}; write module:name, such as {_example(written)}"
         )
     try:
         found: Any = importlib.import_module(module)

@@ -136,32 +136,32 @@ class KazooRequests:
         self, request: RegistryRequest, error: "kazoo_errors.KazooException | _ForbiddenError"
     ) -> KafkaError:
         verb = "list" if isinstance(request, Children) else type(request).__name__.lower()
-        what = f"{self._name} could not {verb} {request.path}"
+        failure = f"{self._name} could not {verb} {request.path}"
         match error:
             case _ForbiddenError():
                 return AuthenticationError(
-                    f"{what}: the access list of the node {error.node} does not give the permission "
+                    f"{failure}: the access list of the node {error.node} does not give the permission "
                     f"{error.permission} to {self._user or 'clients without a user'}; change the list, or "
                     "set zookeeper_username to a user with this permission"
                 )
             case kazoo_errors.NoNodeError():
-                return NoNodeError(f"{what}: there is no such node")
+                return NoNodeError(f"{failure}: there is no such node")
             case kazoo_errors.NodeExistsError():
-                return NodeExistsError(f"{what}: the node exists already")
+                return NodeExistsError(f"{failure}: the node exists already")
             case kazoo_errors.BadVersionError():
-                return NodeVersionError(f"{what}: another client has changed the node meanwhile")
+                return NodeVersionError(f"{failure}: another client has changed the node meanwhile")
             case kazoo_errors.AuthFailedError():
                 return AuthenticationError(
-                    f"{what}: ZooKeeper did not accept the user {self._user!r}; check zookeeper_username "
+                    f"{failure}: ZooKeeper did not accept the user {self._user!r}; check zookeeper_username "
                     "and zookeeper_password"
                 )
             case kazoo_errors.SessionExpiredError():
-                return SessionExpiredError(f"{what}: the ZooKeeper session has expired")
+                return SessionExpiredError(f"{failure}: the ZooKeeper session has expired")
             case kazoo_errors.ConnectionLoss() | kazoo_errors.OperationTimeoutError():
                 return RegistryConnectionError(
-                    f"{what}: the connection failed before the answer came, so the outcome is not known"
+                    f"{failure}: the connection failed before the answer came, so the outcome is not known"
                 )
-        return RegistryError(f"{what}: {type(error).__name__} {error}".rstrip())
+        return RegistryError(f"{failure}: {type(error).__name__} {error}".rstrip())
 
 
 class _ForbiddenError(Exception):

@@ -310,7 +310,7 @@ def test_what_a_dropped_producer_cannot_send_before_the_program_ends_is_logged()
     ran = subprocess.run(
         [sys.executable, "-c", PROGRAM.format(program=STUCK)], capture_output=True, text=True, timeout=60
     )
-    assert "has no time left; 2 messages were dropped" in ran.stderr
+    assert "not sent all messages before the time-out of close; 2 messages were dropped" in ran.stderr
     assert "Stuck.handle failed: RuntimeError('interrupted'); 1 message was dropped" in ran.stderr
 
 

@@ -58,9 +58,7 @@ class LogManager:
             deleted = log.enforce_retention(now_ms)
             if deleted:
                 _logger.info(
-                    "%s: %s deleted",
-                    log.directory.name,
-                    counted(deleted, "old segment was", "old segments were"),
+                    "%s: retention has deleted %s", log.directory.name, counted(deleted, "old segment")
                 )
 
     def close(self, *, record_clean_shutdown: bool) -> None:

@@ -221,8 +221,8 @@ class TransactionCoordinator:
             except ApiError as error:
                 if error.code not in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_PRODUCER_EPOCH):
                     _logger.info(
-                        "cannot write the end marker of transaction %s to %s yet; the next check tries "
-                        "again: %s",
+                        "cannot write the end marker of transaction %s to %s yet. The next check tries "
+                        "again. The error: %s",
                         transaction.transactional_id,
                         partition,
                         error.message,
@@ -230,14 +230,15 @@ class TransactionCoordinator:
                     continue
                 _logger.info(
                     "the end marker of transaction %s was not written to %s, and the broker does not try "
-                    "again: %s",
+                    "again. The error: %s",
                     transaction.transactional_id,
                     partition,
                     error.message,
                 )
             except OSError as error:
                 _logger.error(
-                    "cannot write the end marker of transaction %s to %s; the next check tries again: %s",
+                    "cannot write the end marker of transaction %s to %s. The next check tries again. The "
+                    "error: %s",
                     transaction.transactional_id,
                     partition,
                     error,

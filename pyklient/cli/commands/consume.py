@@ -16,6 +16,7 @@ from pyklient.cli.signals import deferred
 from pyklient.config import AdminConfig, ConsumerConfig
 from pyklient.consumer.bounded_read import read
 from pyklient.consumer.consumer_connector import ConsumerConnector
+from pyklient.counted import counted
 from pyklient.errors import KafkaError
 from pyklient.kernel import Message
 from pyklient.topic_partition import TopicPartition
@@ -111,9 +112,9 @@ def consume(
         _mention_missing(topics, cluster)
         _follow(topics, options, out)
     if max_messages is not None and timeout is not None and out.written < max_messages:
-        ending = "because the topics have no more" if to_end else f"and then none for {timeout:g} s"
-        arrived = f"{out.written} of {max_messages} messages" if max_messages > 1 else "0 of 1 message"
-        raise click.ClickException(f"only {arrived} arrived, {ending}")
+        why = "because the topics have no more" if to_end else f"and then none for {timeout:g} s"
+        wanted = counted(max_messages, "message")
+        raise click.ClickException(f"only {out.written} of {wanted} arrived, {why}")
 
 
 def _longest_wait(timeout: float | None, config: ConsumerConfig) -> float | None:

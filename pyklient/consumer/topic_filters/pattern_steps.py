@@ -122,8 +122,9 @@ class _Steps:
     def _check_size(self, before: int) -> None:
         if len(self.steps) - before > _MAX_REPEATED:
             raise PatternError(
-                f"the pattern repeats a part too often (more than {_MAX_REPEATED} steps), although the name "
-                "of a topic has at most 249 characters; use '*' or '+', or a smaller count"
+                "the pattern repeats a part too often, although the name of a topic has at most 249 "
+                f"characters (matching takes more than {_MAX_REPEATED} steps); use '*' or '+', or a smaller "
+                "count"
             )
 
     def _add_choice(self, steps: list[int]) -> int:

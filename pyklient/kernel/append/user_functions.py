@@ -33,8 +33,8 @@ class UserFunctions(NamedTuple):
 NO_FUNCTIONS = UserFunctions()
 
 
-def encoded_bytes(what: str, given: Any, data: Any) -> bytes | None:
-    """Return *data*, which an encoder has returned for *given*, as bytes or None. *what* is "key" or "value".
+def encoded_bytes(name: str, given: Any, data: Any) -> bytes | None:
+    """Return *data*, which an encoder has returned for *given*, as bytes or None. *name* is "key" or "value".
 
     Raises ConfigurationError if *data* is neither None nor a buffer of bytes.
     """
@@ -44,7 +44,7 @@ def encoded_bytes(what: str, given: Any, data: Any) -> bytes | None:
     if isinstance(data, bytes | bytearray | memoryview):
         return bytes(data)
     raise ConfigurationError(
-        f"{what}_encoder returned {type(data).__name__} for a {type(given).__name__}; "
+        f"{name}_encoder returned {type(data).__name__} for a {type(given).__name__}; "
         "it must return bytes or None"
     )
 

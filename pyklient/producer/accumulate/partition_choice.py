@@ -73,12 +73,14 @@ class PartitionChoice:
             count = self._topics.refreshed(topic, deadline)
             self._appender.set_partitions(topic, count)
         if not 0 <= number < count:
-            known = (
+            its_partitions = (
                 "its only partition has the number 0"
                 if count == 1
                 else f"its partitions have the numbers 0 to {count - 1}"
             )
-            raise ConfigurationError(f"partition {number} of topic {topic!r} does not exist: {known}")
+            raise ConfigurationError(
+                f"partition {number} of topic {topic!r} does not exist: {its_partitions}"
+            )
         return number
 
     def next_sticky(self, topic: str, current: int, unfinished: Mapping[int, int]) -> int:

@@ -59,10 +59,10 @@ class RecordChecker:
         return CheckedRecord(key_bytes, value_bytes, time_ms, pairs, size)
 
 
-def _bytes(what: str, given: Any, encoder: Callable[[Any], Any] | None) -> bytes | None:
-    """Return *given*, a key or value, as bytes or None. *what* is "key" or "value"."""
+def _bytes(name: str, given: Any, encoder: Callable[[Any], Any] | None) -> bytes | None:
+    """Return *given*, a key or value, as bytes or None. *name* is "key" or "value"."""
     if encoder is not None:
-        return encoded_bytes(what, given, encoder(given))
+        return encoded_bytes(name, given, encoder(given))
     if given is None or given.__class__ is bytes:
         result: bytes | None = given
         return result
@@ -70,11 +70,11 @@ def _bytes(what: str, given: Any, encoder: Callable[[Any], Any] | None) -> bytes
         return bytes(given)
     if isinstance(given, str):
         raise TypeError(
-            f"{what} is a str, and records hold bytes: pass {what}.encode(), or create the producer with "
-            f"{what}_encoder=str.encode"
+            f"{name} is a str, and records hold bytes: pass {name}.encode(), or create the producer with "
+            f"{name}_encoder=str.encode"
         )
     raise TypeError(
-        f"{what} must be bytes or None, not {type(given).__name__}; a {what}_encoder of the producer could "
+        f"{name} must be bytes or None, not {type(given).__name__}; a {name}_encoder of the producer could "
         "convert it"
     )
 
@@ -89,7 +89,9 @@ def _checked_timestamp(timestamp_ms: Any) -> int:
             f"timestamp_ms must be a whole number of milliseconds since 1970, not {timestamp_ms!r}"
         ) from None
     if not 0 <= number <= INT64_MAX:
-        raise ConfigurationError(f"timestamp_ms={number} is out of range: it counts milliseconds since 1970")
+        raise ConfigurationError(
+            f"timestamp_ms={number} is out of range: it counts milliseconds since 1970, from 0 to {INT64_MAX}"
+        )
     return number
 
 

@@ -147,22 +147,24 @@ def _parse_inner(data: bytes, magic: int, check_crcs: bool) -> Columns:
     position = 0
     while position < len(data):
         if len(data) - position < LEAD_SIZE:
-            raise CorruptRecordError("a compressed set ends in the middle of a message")
+            raise CorruptRecordError("a compressed message set ends in the middle of a message")
         offset, length, crc, inner_magic = LEAD.unpack_from(data, position)
         end = position + OVERHEAD + length
         if inner_magic != magic:
             raise CorruptRecordError(
-                f"a compressed set of format {magic} holds a message of format {inner_magic}"
+                f"a compressed message set of format {magic} holds a message of format {inner_magic}"
             )
         if length < LEAST[magic] - OVERHEAD or end > len(data):
-            raise CorruptRecordError(f"a message in a compressed set has the invalid length {length}")
+            raise CorruptRecordError(f"a message in a compressed message set has the invalid length {length}")
         if check_crcs and zlib.crc32(data[position + ENTRY_CRC_FROM : end]) != crc:
             raise CorruptRecordError(
-                f"the checksum of message {offset} in a compressed set does not match its bytes"
+                f"the checksum of message {offset} in a compressed message set does not match its bytes"
             )
         attributes, timestamp, key, value = _fields(data, position, end, magic)
         if attributes & CODEC_BITS:
-            raise CorruptRecordError("a compressed set holds another compressed set")
+            raise CorruptRecordError(
+                "a compressed message set holds another compressed message set, which is not allowed"
+            )
         columns.offsets.append(offset)
         columns.timestamps.append(timestamp)
         columns.keys.append(key)

@@ -149,7 +149,7 @@ def _subscription(values: Mapping[str, Any]) -> Subscription:
     names = ("assign", "subscribe", "subscribePattern")
     given = [name for name in names if name in values]
     if len(given) != 1:
-        problem = f"options {' and '.join(given)} are both set" if given else "no topics to read are given"
+        problem = f"{', '.join(given)} are set" if given else "none of them is set"
         raise ConfigurationError(f"set exactly one of the options {', '.join(names)}: {problem}")
     return Subscription(
         topics=values.get("subscribe", ()),

@@ -49,7 +49,7 @@ def test_filters_are_equal_if_they_select_the_same_topics_by_the_same_pattern() 
         ("(" * 5_000 + ")" * 5_000, "more than 50 nested groups or classes"),
         ("[" * 5_000, "more than 50 nested groups or classes"),
         ("a{1000000}", "a count in '{…}' is too large"),
-        ("((a{99}){99}){99}", "repeats a part too often \\(more than 5000 steps\\)"),
+        ("((a{99}){99}){99}", "repeats a part too often, .* more than 5000 steps"),
     ],
 )
 def test_a_pattern_that_is_not_valid_is_an_error_with_the_reason(pattern: str, reason: str) -> None:

@@ -99,12 +99,12 @@ def test_a_wrapper_is_at_the_offset_of_its_last_record_and_counts_when_asked() -
 class TestHostileSets:
     def test_compressed_twice(self, magic: int) -> None:
         inner = wrapper(magic, encode_entry(magic, 0, 1, None, b"x"), offset=0)
-        with pytest.raises(CorruptRecordError, match="holds another compressed set"):
+        with pytest.raises(CorruptRecordError, match="holds another compressed message set"):
             read(wrapper(magic, inner, offset=0))
 
     def test_formats_mixed(self, magic: int) -> None:
         with pytest.raises(
-            CorruptRecordError, match=f"a compressed set of format {magic} holds a message of format"
+            CorruptRecordError, match=f"a compressed message set of format {magic} holds a message of format"
         ):
             read(wrapper(magic, encode_entry(1 - magic, 0, 1, None, b"x"), offset=0))
 
@@ -126,7 +126,7 @@ class TestHostileSets:
         inner = bytearray(encode_entry(magic, 0, 1, b"key", b"value"))
         inner[-1] ^= 1
         spoilt = wrapper(magic, bytes(inner), offset=0)
-        with pytest.raises(CorruptRecordError, match="message 0 in a compressed set"):
+        with pytest.raises(CorruptRecordError, match="message 0 in a compressed message set"):
             kernel.decode(spoilt, "t", 0, 0)
         assert len(kernel.decode(spoilt, "t", 0, 0, check_crcs=False).hand_out(2)) == 1
 

@@ -88,7 +88,7 @@ def test_a_time_wins_over_times_and_times_over_offsets() -> None:
             "option subscribe has the wrong value '': expected the name of a topic",
         ),
         ({"subscribe": " , "}, "subscribe"),
-        ({"subscribePattern": "c.*"}, "subscribe and subscribePattern are both set"),
+        ({"subscribePattern": "c.*"}, "subscribe, subscribePattern are set"),
         ({"assign": "clicks"}, "option assign has the wrong value 'clicks': expected JSON such as"),
         ({"kafka.bootstrap.servers": " "}, r"kafka\.bootstrap\.servers is missing"),
         ({"kafka.auto.offset.reset": "latest"}, "startingOffsets"),

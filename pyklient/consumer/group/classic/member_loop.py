@@ -137,7 +137,8 @@ class MemberLoop:
         self._heartbeats.begin()
         # Before the handler has them: the first message may be handed out while this thread is still busy.
         log.info(
-            "group %s has rebalanced, because %s; member %s got %s in generation %d, after %.2f s",
+            "group %s has rebalanced, because %s; member %s got %s in generation %d. The rebalance took %.2f "
+            "s",
             member.group_id,
             self._cause,
             member.member_id,

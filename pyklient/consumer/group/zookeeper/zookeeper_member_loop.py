@@ -224,7 +224,7 @@ class ZooKeeperMemberLoop:
         member.begin_generation(session_id)
         self._handler.watch(frozenset(each.topic for each in result))
         log.info(
-            "group %s has rebalanced: member %s got %s, after %.2f s",
+            "group %s has rebalanced: member %s got %s. The rebalance took %.2f s",
             member.group_id,
             member.consumer_id,
             counted(len(result), "partition"),
