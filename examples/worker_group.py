@@ -6,8 +6,10 @@ Run: pyklient broker &     then     python examples/worker_group.py [host:port]
 import sys
 import threading
 import uuid
+from contextlib import suppress
 
 from pyklient import Admin, ConsumerConnector, Producer
+from pyklient.errors import ClosedError
 
 PARTITIONS, JOBS, WORKERS = 6, 600, 3
 
@@ -28,8 +30,11 @@ class Worker(threading.Thread):
         )
 
     def run(self) -> None:
-        """Work until the connector is shut down."""
-        with self.connector as connector:
+        """Work until the connector is shut down.
+
+        ClosedError is raised if the others did all jobs before this worker had joined the group.
+        """
+        with self.connector as connector, suppress(ClosedError):
             stream = connector.stream(self.topic)
             for batch in stream.batches(max_records=50, timeout=0.2):
                 self.done.update((message.partition, message.offset) for message in batch)

@@ -9,8 +9,10 @@ On brokers before Kafka 0.10.1, which cannot create a topic for the program, cre
 import sys
 import threading
 import uuid
+from contextlib import suppress
 
 from pyklient import Admin, ConsumerConnector, Producer
+from pyklient.errors import ClosedError
 
 PARTITIONS, JOBS, WORKERS = 6, 300, 3
 
@@ -32,8 +34,11 @@ class Worker(threading.Thread):
         )
 
     def run(self) -> None:
-        """Work until the connector is shut down. What is done is committed automatically, to ZooKeeper."""
-        with self.connector as connector:
+        """Work until the connector is shut down. What is done is committed automatically, to ZooKeeper.
+
+        ClosedError is raised if the others did all jobs before this worker had joined the group.
+        """
+        with self.connector as connector, suppress(ClosedError):
             for message in connector.stream(self.topic):
                 self.done.add((message.partition, message.offset))
 

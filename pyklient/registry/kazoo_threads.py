@@ -20,6 +20,8 @@ __all__ = ["KazooLog", "KazooThreads"]
 _log = logging.getLogger("pyklient")
 
 _SLOW_SECONDS: Final = 2.0
+_ATTEMPTS: Final = 2
+"""The number of attempts to connect again for which the time-out of a session leaves time, at least."""
 
 
 class KazooThreads(SequentialThreadingHandler):
@@ -33,6 +35,8 @@ class KazooThreads(SequentialThreadingHandler):
     def __init__(self, tls: ssl.SSLContext | None, session_timeout: float) -> None:
         super().__init__()
         self._tls = tls
+        self._longest_attempt = session_timeout / _ATTEMPTS
+        self._connects_again = False
         self.rejected = RejectedSession(session_timeout)
         self.last_failure: OSError | None = None
         self._slow_after = math.inf
@@ -61,6 +65,7 @@ class KazooThreads(SequentialThreadingHandler):
     def connected(self) -> None:
         """Record that a server has accepted the session. ``warn_if_slow`` then logs no warning."""
         self._slow_after = math.inf
+        self._connects_again = False
         self.rejected.accepted()
 
     def warn_if_slow(self, server: object) -> None:
@@ -90,8 +95,9 @@ class KazooThreads(SequentialThreadingHandler):
         Raises kazoo's SessionExpiredError if no server will ever accept the session again.
         """
         connected: socket.socket | None = None
+        self._connects_again = self.rejected.session_exists
         try:
-            connected = socket.create_connection(address, timeout)
+            connected = socket.create_connection(address, self._attempt_timeout(timeout))
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self._tls is not None:
                 connected = self._tls.wrap_socket(connected, server_hostname=hostname)
@@ -112,6 +118,20 @@ class KazooThreads(SequentialThreadingHandler):
         if self._cut:
             self.cut()
         return connected
+
+    def select(self, reads: Any, writes: Any, errors: Any, timeout: float | None = None) -> Any:
+        """Wait until one of the sockets is ready, as ``select.select`` does. kazoo calls this method."""
+        return super().select(reads, writes, errors, self._attempt_timeout(timeout))
+
+    def _attempt_timeout(self, timeout: float | None) -> float | None:
+        """Return the time-out of a wait, in seconds.
+
+        A wait for a server that does not continue the session must end before the session does: a server
+        that is starting may accept a connection and never answer.
+        """
+        if not self._connects_again:
+            return timeout
+        return self._longest_attempt if timeout is None else min(timeout, self._longest_attempt)
 
     def cut(self) -> None:
         """Shut down the connection, so that no thread waits for the server any longer."""

@@ -27,7 +27,8 @@ class RejectedSession:
     """Decides when to give up a session that has a time-out of *session_timeout* seconds.
 
     A session is given up if two things are true: for longer than the time-out, servers have accepted
-    connections but not the session; and one of these servers accepts a new session.
+    connections but not the session; and a server has accepted a new session, and not the existing session in
+    the next attempt.
     """
 
     def __init__(self, session_timeout: float) -> None:
@@ -35,16 +36,23 @@ class RejectedSession:
         self._exists = False
         self._since: float | None = None
         self._accepts_new = False
+        self._tried_again = False
         self.given_up = False
         """True if the session was given up and no new session has begun yet."""
 
     def accepted(self) -> None:
         """Record that a server has accepted the session."""
-        self._exists, self._since, self._accepts_new, self.given_up = True, None, False, False
+        self.ended()
+        self._exists, self.given_up = True, False
 
     def ended(self) -> None:
         """Record that the session has ended."""
-        self._exists, self._since, self._accepts_new = False, None, False
+        self._exists, self._since, self._accepts_new, self._tried_again = False, None, False, False
+
+    @property
+    def session_exists(self) -> bool:
+        """True while there is a session that a server has accepted."""
+        return self._exists
 
     def is_over(self, connected: socket.socket) -> bool:
         """Return True if the session must be given up. *connected* is a new connection to a server.
@@ -55,9 +63,12 @@ class RejectedSession:
         """
         if not self._exists:
             return False
-        if self._accepts_new:  # and the next attempt with this session has failed too
-            self.given_up = True
-            return True
+        if self._accepts_new:
+            # The server may have been starting before it accepted a new session. The caller now tries the
+            # existing session once more.
+            self.given_up = self._tried_again
+            self._tried_again = True
+            return self.given_up
         now = time.monotonic()
         self._since = now if self._since is None else self._since
         if now - self._since < self._session_timeout:

@@ -56,6 +56,7 @@ def test_a_session_is_given_up_if_only_new_ones_are_accepted(rejected: RejectedS
         ConnectionError, match="the ZooKeeper server accepts new sessions, but not the existing session"
     ):
         attempt(rejected, session(1000))
+    assert not attempt(rejected, b"")  # the existing session is tried once more
     assert attempt(rejected, b"")
     assert rejected.given_up
     rejected.accepted()

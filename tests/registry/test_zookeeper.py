@@ -332,6 +332,21 @@ def test_a_session_continues_after_a_short_loss_of_the_connection(address: str) 
         session.close()
 
 
+def test_a_session_survives_a_server_that_accepts_a_connection_and_never_answers(address: str) -> None:
+    hosts, slash, chroot = address.partition("/")
+    with StallingProxy(hosts) as proxy:
+        session = ZooKeeper(ZooKeeperSettings(address=f"{proxy.address}{slash}{chroot}", session_timeout=10))
+        session.ask(Create("/mine", ephemeral=True), 10)
+        first = session.session_id
+        lost = threading.Event()
+        session.ask(Children("/", watch=True), 10, lost.set)
+        proxy.swallow()
+        assert lost.wait(10)
+        assert session.ask(Read("/mine"), 30) == Node(b"", ephemeral=True, mine=True)
+        assert session.session_id == first
+        session.close()
+
+
 def test_a_request_that_waits_ends_when_the_session_is_closed(zookeeper_kafka: ZooKeeperKafka) -> None:
     session = ZooKeeper(ZooKeeperSettings(address=zookeeper_kafka.zookeeper.hosts))
     raised: SimpleQueue[BaseException] = SimpleQueue()

@@ -26,6 +26,7 @@ class StallingProxy:
         self._flowing = threading.Event()
         self._flowing.set()
         self._refusing = False
+        self._swallowing = False
         self._ended = False
 
     def __enter__(self) -> Self:
@@ -49,6 +50,11 @@ class StallingProxy:
         self._refusing = True
         self._cut()
 
+    def swallow(self) -> None:
+        """Close all connections. Accept the next one and never answer it, like a server that is starting."""
+        self._swallowing = True
+        self._cut()
+
     def resume(self) -> None:
         """Pass everything on again, also what arrived meanwhile."""
         self._refusing = False
@@ -65,6 +71,10 @@ class StallingProxy:
                 client, _ = self._listener.accept()
                 if self._refusing:
                     client.close()
+                    continue
+                if self._swallowing:
+                    self._swallowing = False
+                    self._sockets.append(client)
                     continue
                 try:
                     server = socket.create_connection(self._target, _TIMEOUT)

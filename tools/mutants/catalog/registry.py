@@ -109,10 +109,29 @@ MUTANTS: Final = (
     Mutant(
         "registry: a session that ZooKeeper does not know any more is tried for ever",
         "pyklient/registry/rejected_session.py",
-        "        if self._accepts_new:  # and",
-        "        if not self._exists:  # and",
+        "self.given_up = self._tried_again",
+        "self.given_up = False",
         (
             "tests/registry/test_rejected_session.py::test_a_session_is_given_up_if_only_new_ones_are_accepted",
+        ),
+    ),
+    Mutant(
+        "registry: a session is given up before it is tried once more",
+        "pyklient/registry/rejected_session.py",
+        "self.given_up = self._tried_again",
+        "self.given_up = True",
+        (
+            "tests/registry/test_rejected_session.py::test_a_session_is_given_up_if_only_new_ones_are_accepted",
+        ),
+    ),
+    Mutant(
+        "registry: an attempt to connect again takes the whole time of the session",
+        "pyklient/registry/kazoo_threads.py",
+        "if not self._connects_again:",
+        "if True:",
+        (
+            "tests/registry/test_zookeeper.py::"
+            "test_a_session_survives_a_server_that_accepts_a_connection_and_never_answers",
         ),
     ),
     Mutant(

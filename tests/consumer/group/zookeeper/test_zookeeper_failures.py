@@ -163,11 +163,11 @@ def is_connected(connector: ConsumerConnector) -> bool:
 @pytest.mark.uses("kafka-2.8.2")
 def test_a_group_survives_a_restart_of_zookeeper(feed: Feed, tmp_path: Path) -> None:
     reaper = Reaper()
-    zookeeper = ZooKeeper(tmp_path / "zookeeper", reaper)
+    zookeeper = ZooKeeper(tmp_path / "zookeeper", reaper, tick_ms=1500)
     zookeeper.start()
     # A server that is starting may accept a connection and never answer. The client then tries again after
-    # the time-out of its session, and the readers must wait for longer than that.
-    options: dict[str, Any] = {"zookeeper_session_timeout_ms": 10_000, "consumer_timeout_ms": 60_000}
+    # half of the time-out of its session, and the readers must wait for longer than that.
+    options: dict[str, Any] = {"zookeeper_session_timeout_ms": 30_000, "consumer_timeout_ms": 120_000}
     try:
         with PlantedCluster(zookeeper.hosts, feed) as cluster:
             cluster.add_broker()
@@ -184,8 +184,8 @@ def test_a_group_survives_a_restart_of_zookeeper(feed: Feed, tmp_path: Path) -> 
                     wait_for(lambda: len(reader.seen) == len(second.seen) == 2, "messages while it is away")
                     zookeeper.start()
                     for each in (connector, other):
-                        wait_until(partial(is_connected, each), 20, "a connection")
-                    wait_until(lambda: cluster.nodes.connected, 20, "a connection")
+                        wait_until(partial(is_connected, each), 60, "a connection")
+                    wait_until(lambda: cluster.nodes.connected, 60, "a connection")
                     cluster.wait_owned("g", topic, "a-0", "b-0")
                 cluster.wait_owned("g", topic, "a-0", "a-0")
                 spread(feed, topic, 2, "back")

@@ -1,6 +1,6 @@
 from collections.abc import Callable
 from threading import Thread
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 _T = TypeVar("_T")
 
@@ -11,3 +11,4 @@ class AsyncResult(Generic[_T]):
 
 class SequentialThreadingHandler:
     def spawn(self, func: Callable[..., object], *args: object, **kwargs: object) -> Thread: ...
+    def select(self, *args: Any, **kwargs: Any) -> Any: ...
