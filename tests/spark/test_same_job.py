@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import uuid
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,22 +13,29 @@ import pytest
 from tests.servers.kafka import KraftCluster
 from tests.servers.maven import connector_libs
 from tests.servers.old_pyspark import VERSION, environment
-from tests.spark.same_job.jobs import ERRORS, JOBS
+from tests.spark.same_job.jobs import COMBINED, ERRORS, JOBS
 from tests.spark.same_job.writes import REFUSED, WRITES
 from tools.repository import ROOT
 
 pytestmark = pytest.mark.java
 
 _TIMEOUT = 900
+_JOBS = [
+    pytest.param(name, marks=[pytest.mark.long] if name in COMBINED else []) for name in (*JOBS, *WRITES)
+]
 
 
 @pytest.fixture(scope="session")
-def results(newest_kafka: KraftCluster, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The results of every job with both formats."""
+def results(
+    request: pytest.FixtureRequest, newest_kafka: KraftCluster, tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Any]:
+    """The results, with both formats, of the jobs whose tests run."""
     bootstrap = newest_kafka.bootstrap_servers
     output = tmp_path_factory.mktemp("same-job") / "results.json"
     jars = ",".join(str(jar) for jar in sorted(connector_libs().glob("*.jar")))
-    arguments = [bootstrap, f"job-x{uuid.uuid4().hex[:8]}", jars, str(output)]
+    of_jobs = [item for item in request.session.items if item.path == Path(__file__)]
+    names = [each.callspec.params["name"] for each in of_jobs if hasattr(each, "callspec")]
+    arguments = [bootstrap, f"job-x{uuid.uuid4().hex[:8]}", jars, json.dumps(names), str(output)]
     ran = subprocess.run(
         [sys.executable, "-m", "tests.spark.same_job", *arguments],
         cwd=ROOT,
@@ -54,7 +62,7 @@ def test_a_limit_that_the_oldest_pyspark_cannot_keep_is_refused(results: dict[st
 
 
 @pytest.mark.timeout(_TIMEOUT + 60)
-@pytest.mark.parametrize("name", JOBS | WRITES)
+@pytest.mark.parametrize("name", _JOBS)
 def test_a_job_gives_the_same_rows(results: dict[str, Any], name: str) -> None:
     kafka, pyklient = results["jobs"][name]["kafka"], results["jobs"][name]["pyklient"]
     assert "failed" not in kafka, kafka["failed"]

@@ -1,13 +1,16 @@
-"""``python -m tests.spark.same_job BOOTSTRAP PREFIX JARS OUTPUT`` runs every job with both formats.
+"""``python -m tests.spark.same_job BOOTSTRAP PREFIX JARS NAMES OUTPUT`` runs jobs with both formats.
 
-The results are written to OUTPUT as JSON, for the test to compare.
+NAMES are the names of the jobs, as a list in JSON. The results are written to OUTPUT as JSON, for the test to
+compare.
 """
 
 import json
 import sys
 import tempfile
 import time
+from collections.abc import Collection
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +23,18 @@ from tests.spark.same_job.writes import REFUSED, WRITES
 from tools.spark.session import new_session
 
 _WORDS = ("kafka", "pyklient")
+_SETTINGS: dict[str, bool | float | int | str | None] = {
+    # Compiling each of so many small queries takes longer than running it.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+}
 
 
-def main(bootstrap: str, prefix: str, jars: str, output: str) -> None:
-    """Run all jobs."""
+def main(bootstrap: str, prefix: str, jars: str, names: str, output: str) -> None:
+    """Run the jobs."""
     topics = make_topics(bootstrap, prefix)
     with tempfile.TemporaryDirectory() as home:
-        spark = new_session("local[2]", Path(home), {"spark.jars": jars})
+        spark = new_session("local[2]", Path(home), _SETTINGS | {"spark.jars": jars})
         spark.sparkContext.setLogLevel("OFF")
         words = [
             Word(spark, bootstrap, topics, word, other)
@@ -34,7 +42,7 @@ def main(bootstrap: str, prefix: str, jars: str, output: str) -> None:
         ]
         # Both words at the same time: a job spends most of its time waiting.
         with ThreadPoolExecutor(len(words)) as threads:
-            ended = dict(zip(_WORDS, threads.map(_all_jobs, words), strict=True))
+            ended = dict(zip(_WORDS, threads.map(partial(_all_jobs, json.loads(names)), words), strict=True))
         found: dict[str, Any] = {"version": pyspark.__version__}
         for kind in ("jobs", "errors"):
             found[kind] = {
@@ -45,11 +53,11 @@ def main(bootstrap: str, prefix: str, jars: str, output: str) -> None:
     Path(output).write_text(json.dumps(found), encoding="utf-8")
 
 
-def _all_jobs(word: Word) -> dict[str, dict[str, Any]]:
-    """Run every job with the format *word*. Return their results."""
+def _all_jobs(names: Collection[str], word: Word) -> dict[str, dict[str, Any]]:
+    """Run the jobs *names* with the format *word*. Return their results."""
     return {
-        "jobs": {name: _rows(job, word) for name, job in (JOBS | WRITES).items()},
-        "errors": {name: _error(job, word) for name, (job, _) in (ERRORS | REFUSED).items()},
+        "jobs": {name: _rows(job, word) for name, job in (JOBS | WRITES).items() if name in names},
+        "errors": {name: _error(job, word) for name, (job, _) in (ERRORS | REFUSED).items() if name in names},
     }
 
 

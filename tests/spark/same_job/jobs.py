@@ -12,7 +12,7 @@ from tests.servers.topics import create_topic
 from tests.spark.same_job.topics import Topics
 from tests.spark.topics import fill, number_records
 
-__all__ = ["ERRORS", "JOBS", "LIMITED", "Job", "Word"]
+__all__ = ["COMBINED", "ERRORS", "JOBS", "LIMITED", "Job", "Word"]
 
 _PATIENCE = 120
 
@@ -186,6 +186,10 @@ JOBS: dict[str, Job] = {
     "a stream written": _streamed,
 }
 """The jobs. Each returns rows; both formats return the same rows with the same schema."""
+
+
+COMBINED = frozenset({"an aggregate", "a join", "rows written", "a stream written"})
+"""The jobs that do together what others do one by one. They run in `make test-long`."""
 
 
 def _ran(job: Job) -> Job:
