@@ -4,6 +4,9 @@ import os
 import sys
 from pathlib import Path
 
+import pyspark
+
+from tests.servers.java import QUICK_JVM, spark_jvm
 from tests.servers.ports import HOST, free_port
 from tests.servers.process import ServerProcess
 from tests.servers.programs import program
@@ -18,17 +21,20 @@ class StandaloneCluster:
     """A master and *workers* workers with a core each, under two host names: Spark runs no task twice on one
     host."""
 
-    def __init__(self, directory: Path, reaper: Reaper, spark_home: Path, workers: int = 2) -> None:
+    def __init__(self, directory: Path, reaper: Reaper, workers: int = 2) -> None:
         program("java")
         port = free_port()
-        self.spark_home = spark_home
+        # The installed package, to whose paths the archive of classes belongs. Workers write elsewhere.
+        self.spark_home = spark_home = Path(pyspark.__file__).parent
         self.master = f"spark://{HOST}:{port}"
         start = [str(spark_home / "bin" / "spark-class")]
         common = ["--webui-port", "0", "--host"]
         self._environment = {
             "PYTHONPATH": "",
+            "SPARK_DAEMON_JAVA_OPTS": spark_jvm(),
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_HOME": str(spark_home),
+            "SPARK_LAUNCHER_OPTS": " ".join(QUICK_JVM),
             "SPARK_LOCAL_IP": HOST,
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         }

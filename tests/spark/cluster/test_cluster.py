@@ -19,7 +19,6 @@ from tests.servers.topics import create_topic
 from tests.spark.cluster.environment import pack
 from tests.spark.cluster.standalone import StandaloneCluster
 from tests.spark.topics import fill, number_records
-from tools.spark.processes import spark_home
 
 _ROOT = Path(__file__).parents[3]
 _COUNT = 1000
@@ -39,7 +38,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def standalone(home: Path) -> Iterator[StandaloneCluster]:
     reaper = Reaper()
-    cluster = StandaloneCluster(home / "standalone", reaper, spark_home(home))
+    cluster = StandaloneCluster(home / "standalone", reaper)
     try:
         cluster.start()
         yield cluster
