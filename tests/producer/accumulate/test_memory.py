@@ -26,7 +26,7 @@ def memory(which):
             return int(re.search(which + r":\\s+(\\d+)", status.read())[1]) * 1024
     except OSError:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-producer = Producer(sys.argv[1], buffer_memory={buffer}, max_block_ms=2000)
+producer = Producer(sys.argv[1], buffer_memory={buffer}, max_block_ms=500)
 # On a busy machine, the metadata of thousands of partitions may take longer than max_block_ms.
 producer._accumulator.topics.wait({topic!r}, time.monotonic() + 30)
 producer.send({topic!r}, b"first").result(30)
