@@ -1,5 +1,5 @@
-"""Every ``python`` and ``shell`` block of the documents runs: each document by itself, and all of them one
-after the other on one broker, as somebody types them who reads from page to page.
+"""Every ``python`` and ``shell`` block of the documents runs: each document by itself, and one after the
+other on one broker, as somebody types them who reads from page to page.
 
 A reader's ``localhost:9092`` and ``"localhost", 9092`` are the broker's address here.
 Blocks ``console`` and ``text`` are only shown.
@@ -21,6 +21,8 @@ from tests.docs.markdown import DOCUMENTS, Block, blocks
 from tools.repository import ROOT
 
 _ALL_SPARK = "spark.md"
+_READ_FIRST = 6
+"""The number of documents that most readers read, in their order: from the README to the handlers."""
 _KNOWN = {"python", "shell", "console", "text", "json", "mermaid", "properties"}
 
 
@@ -71,15 +73,18 @@ def test_the_snippets_of_a_document_about_spark_run_from_top_to_bottom(
     _type(document, broker, tmp_path, on_spark=True)
 
 
-def test_the_snippets_of_all_documents_run_one_after_the_other(
-    broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "count", [_READ_FIRST, pytest.param(len(DOCUMENTS), marks=pytest.mark.long)], ids=["first", "all"]
+)
+def test_the_snippets_of_documents_run_one_after_the_other(
+    count: int, broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     pages = [ROOT / "docs" / name for name in re.findall(r"\]\(([a-z-]+\.md)\)", index)]
     documents = [ROOT / "README.md", *pages]
     assert sorted({*documents, ROOT / "docs" / "index.md", ROOT / "CONTRIBUTING.md"}) == sorted(DOCUMENTS)
-    for document in documents:
+    for document in documents[:count]:
         _type(document, broker, tmp_path, on_spark=False)
 
 
