@@ -69,9 +69,10 @@ generated: $(VENV)/.dev ## write again what is derived from the code: the page a
 fetch: $(VENV)/.dev ## what the tests need once per machine: Kafka's jars, PySpark 4.0.0, archives of classes (Java and Maven needed)
 	$(BIN)/python -m tests.servers.fetch
 
-test: lint fetch ## everything but long runs: lint, unit, reference broker, real Kafka, Spark, both kernels
+test: $(VENV)/.dev ## everything but long runs: lint, unit, reference broker, real Kafka, Spark, both kernels
+	$(MAKE) --jobs=2 lint fetch
 	$(PYTEST) $(PARALLEL)
-	PYKLIENT_KERNEL=python $(PYTEST) $(PARALLEL) -m 'both_kernels and not java'
+	PYKLIENT_KERNEL=python $(PYTEST) $(PARALLEL) -m 'both_kernels and not java' $$(git grep -l both_kernels tests)
 
 test-long: $(VENV)/.dev fetch ## soaks, and everything on the Python kernel too
 	$(PYTEST) $(PARALLEL) -m long
