@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.servers.programs import program
 
-__all__ = ["archive_path", "recording_option", "sharing_options", "spark_archive"]
+__all__ = ["archive_path", "java_build", "recording_option", "sharing_options", "spark_archive"]
 
 # A JVM warns on its standard output, among what the programs print, if it cannot use the archive.
 _WITHOUT_WARNINGS = ("-Xlog:disable", "-Xlog:all=error:stderr")
@@ -22,7 +22,7 @@ _WITHOUT_WARNINGS = ("-Xlog:disable", "-Xlog:all=error:stderr")
 
 def archive_path(home: Path, java: str) -> Path:
     """Return the path of the archive in *home* for the program *java*."""
-    return home / f"classes-{_build(java)}.jsa"
+    return home / f"classes-{java_build(java)}.jsa"
 
 
 def spark_archive(version: str) -> Path:
@@ -44,7 +44,7 @@ def recording_option(archive: Path) -> str:
 
 
 @lru_cache
-def _build(java: str) -> str:
+def java_build(java: str) -> str:
     """Return a short text that differs between builds of Java."""
     ran = subprocess.run([java, "-version"], capture_output=True, timeout=60, check=True)
     return hashlib.sha256(ran.stderr).hexdigest()[:12]

@@ -4,6 +4,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from tests.servers.class_archive import archive_path, sharing_options, spark_archive
+from tests.servers.java_sources import compiled
 from tests.servers.programs import program
 
 __all__ = ["QUICK_JVM", "SERVER_JVM", "classpath", "java_command", "spark_jvm"]
@@ -34,15 +35,21 @@ def java_command(
     jvm: tuple[str, ...] = QUICK_JVM,
     options: tuple[str, ...] = (),
 ) -> list[str]:
-    """Return the command line that runs class *main* (or a ``.java`` source) with the jars of *libs*."""
-    java = program("java")
+    """Return the command line that runs class *main* (or a ``.java`` source) with the jars of *libs*.
+
+    A source is compiled first, unless that has been done before.
+    """
+    java, path = program("java"), classpath(libs)
+    if main.endswith(".java"):
+        # The jars come first: they are those of the archive.
+        path, main = f"{path}:{compiled(Path(main), libs, java, QUICK_JVM)}", Path(main).stem
     tuning = (
         f"-Xmx{heap}",
         *jvm,
         *sharing_options(archive_path(libs.parent, java)),
         "-Djava.awt.headless=true",
     )
-    return [java, *tuning, *options, "-cp", classpath(libs), main, *arguments]
+    return [java, *tuning, *options, "-cp", path, main, *arguments]
 
 
 def spark_jvm() -> str:
