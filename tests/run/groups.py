@@ -28,13 +28,13 @@ OWN_SERVERS = {
 """The fixtures that represent one server each, with the server's name."""
 
 _SECONDS = {
-    SPARK: 380.0,
-    "kafka-4.3.1": 350.0,
-    "kafka-2.8.2": 125.0,
-    "cluster": 125.0,
-    "kafka-0.8.2.2": 95.0,
-    "kafka-0.10.2.2": 45.0,
-    "secure": 15.0,
+    "kafka-4.3.1": 370.0,
+    SPARK: 330.0,
+    "kafka-2.8.2": 310.0,
+    "cluster": 140.0,
+    "kafka-0.8.2.2": 105.0,
+    "secure": 35.0,
+    "kafka-0.10.2.2": 35.0,
     "tests/spark/cluster/test_cluster.py": 100.0,
     "tests/tools/test_benchmarks.py": 80.0,
     "tests/faults/test_each_fault.py": 45.0,

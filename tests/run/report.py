@@ -3,6 +3,7 @@
 import os
 from collections import Counter, defaultdict
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ class Report:
         self._counts: Counter[str] = Counter()
         self._servers: list[tuple[str, Served]] = []
         self._cpu: dict[str, float] = {}
+        self._before = _core_ticks()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         group = str(dict(report.user_properties).get("group", report.nodeid.split("::")[0]))
@@ -69,6 +71,9 @@ class Report:
                 f"{spent:8.1f} s  {group} ({self._counts[group]} tests)"
                 for group, spent in _largest(groups, _LARGEST)
             ]
+        if self._before is not None and (after := _core_ticks()) is not None:
+            busy, idle = (now - then for now, then in zip(after, self._before, strict=True))
+            lines.append(f"the machine's cores: {busy / (busy + idle):.0%} busy")
         lines.append("servers, and how long they took to start:")
         lines += [
             f"{one.start:8.1f} s  {one.name} on {worker}, ran for {one.ran:.0f} s"
@@ -77,6 +82,16 @@ class Report:
         lines.append("slowest tests, with their fixtures:")
         lines += [f"{spent:8.1f} s  {test}" for test, spent in _largest(self._tests, _SLOWEST)]
         return lines
+
+
+def _core_ticks() -> tuple[int, int] | None:
+    """Return for how many ticks of its clock the machine's cores have been busy and idle; None on systems
+    without /proc."""
+    path = Path("/proc/stat")
+    if not path.exists():
+        return None
+    user, nice, system, idle, waiting, *interrupts = map(int, path.read_text().split("\n", 1)[0].split()[1:8])
+    return user + nice + system + sum(interrupts), idle + waiting
 
 
 def _largest(seconds: Mapping[str, float], count: int) -> list[tuple[str, float]]:

@@ -48,7 +48,10 @@ def test_a_test_is_in_the_group_of_its_slowest_server_or_of_its_file() -> None:
     assert group_of(item("tests/a.py::t", broker="external")) == "tests/a.py"
 
 
-def test_a_worker_knows_the_servers_of_its_lane_and_those_of_no_other() -> None:
+def test_a_worker_knows_the_servers_of_its_lane_and_those_of_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(groups, "_SECONDS", {SPARK: 2.0, "kafka-4.3.1": 1.0})
     items = [
         item("tests/a.py::one", broker="kafka-4.3.1"),
         item("tests/a.py::two", "spark", broker="reference"),
