@@ -2,6 +2,8 @@
 # work tree. `make help` lists the targets.
 
 PYTHON ?= python3
+# A name on the PATH may stand for a Python that is not installed or not chosen, as with pyenv, so each is called.
+PYTHONS ?= $(shell for each in python3.12 python3.13 python3.14; do $$each -c '' 2>/dev/null && echo $$each; done; true)
 VENV := .venv
 BIN := $(VENV)/bin
 BOOTSTRAP ?=
@@ -25,7 +27,7 @@ KERNEL := kernel_build.py $(wildcard pyklient/kernel/*.p?[di] pyklient/kernel/co
 MODULES = git ls-files '*.py' '*.pyx' '*.pxd' '*.pxi'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark generated fetch test test-fast test-long test-brokers test-python-kernel test-containers fuzz faults faults-zookeeper chaos-groups chaos-handlers chaos-mirror chaos-stores chaos-transactions bench-mirror bench-handlers chaos-spark chaos-load memory-spark model mutants prose lint bench bench-scaling bench-spark bench-start clean
+.PHONY: help demo demo-spark generated fetch test test-fast test-pythons test-long test-brokers test-python-kernel test-containers fuzz faults faults-zookeeper chaos-groups chaos-handlers chaos-mirror chaos-stores chaos-transactions bench-mirror bench-handlers chaos-spark chaos-load memory-spark model mutants prose lint bench bench-scaling bench-spark bench-start clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 22
@@ -80,6 +82,14 @@ test-long: $(VENV)/.dev fetch ## soaks, and everything on the Python kernel too
 
 test-fast: $(VENV)/.dev ## no Java: unit and reference broker, under a minute
 	$(PYTEST) $(PARALLEL) -m 'not java and not slow'
+
+test-pythons: ## the fast tests on each newer Python on the PATH, on both kernels; PYTHONS=/opt/python3.13/bin/python3
+	@[ -n "$(strip $(PYTHONS))" ] || { echo "There is no Python 3.12 or later on the PATH: install one, or name some: make test-pythons PYTHONS='/path/to/python3.12 /path/to/python3.13'" >&2; exit 1; }
+	for each in $(PYTHONS); do \
+		venv=.venv-$$($$each -c 'import sys; print("%d.%d" % sys.version_info[:2])') && \
+		$(MAKE) test-fast PYTHON=$$each VENV=$$venv && \
+		PYKLIENT_KERNEL=python $$venv/bin/python -m pytest $(PARALLEL) -m 'both_kernels and not java and not slow' || exit 1; \
+	done
 
 test-brokers: $(VENV)/.dev fetch ## real brokers of eight releases of Kafka, from 0.8.2.2 to 4.3.1 (Java and Maven needed)
 	$(PYTEST) $(PARALLEL) tests/brokers -m 'long or not long'
@@ -150,5 +160,5 @@ bench: $(VENV)/.dev ## pyklient and its peers side by side on one real broker; B
 bench-start: $(VENV)/.dev fetch ## CPU time of imports, of the first acknowledgement and message, and of clients that wait; BENCH="--rounds 3"
 	$(BIN)/python -m tools.benchmarks.start_up $(BENCH)
 
-clean: ## remove the virtual environment and build products
-	rm -rf $(VENV) build dist *.egg-info pyklient/kernel/compiled/_kernel.c pyklient/kernel/_kernel.*.so
+clean: ## remove the virtual environments and build products
+	rm -rf $(VENV) .venv-3.* build dist *.egg-info pyklient/kernel/compiled/_kernel.c pyklient/kernel/_kernel.*.so

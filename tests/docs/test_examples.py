@@ -28,7 +28,7 @@ def _run(example: Path, broker: Broker, directory: Path) -> "subprocess.Complete
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
 

@@ -1,11 +1,8 @@
 """What a record costs does not grow with the number of records that are queued before it."""
 
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
-from typing import Any
 
 import pytest
 
@@ -16,6 +13,7 @@ from pyklient.producer.deliver.partition_queue import PartitionQueue
 from pyklient.producer.delivery_tracker import DeliveryTracker
 from tests.producer.holding import HoldingBroker
 from tests.producer.script import ONE_BY_ONE, TOPIC, wait_until
+from tests.steps import each_step
 
 _FOLDER = str(package.__path__[0])
 
@@ -27,27 +25,17 @@ class Steps:
         self.counted: list[int] = []
         self.on = False
 
-    def __call__(self, frame: FrameType, event: str, argument: Any) -> Any:
-        if not frame.f_code.co_filename.startswith(_FOLDER):
-            return None
-        frame.f_trace_lines = False
-        frame.f_trace_opcodes = True
-        if self.on and event == "opcode":
+    def count(self) -> None:
+        if self.on:
             self.counted.append(1)  # atomic
-        return self
 
 
 @contextmanager
 def counting() -> Iterator[Steps]:
-    """Trace this thread and those that it starts."""
-    steps, before = Steps(), sys.gettrace()
-    threading.settrace(steps)
-    sys.settrace(steps)
-    try:
+    """Count in this thread and in those that it starts."""
+    steps = Steps()
+    with each_step(steps.count, _FOLDER):
         yield steps
-    finally:
-        sys.settrace(before)
-        threading.settrace(before)
 
 
 def steps_of_one_record(queued: int) -> float:

@@ -70,7 +70,10 @@ class Chunk:
 
     def _end(self) -> tuple[int, int, int]:
         """Exhaust the iterator in one step, so that no further message is handed out. Return ``handed``,
-        ``position`` and ``last_handed`` as they were at that moment."""
+        ``position`` and ``last_handed`` as they were at that moment.
+
+        It is one step because no other thread gets the GIL while ``list`` reads the iterator of a list.
+        """
         left = list(self._iterator)
         handed = self._count - len(left)
         return (

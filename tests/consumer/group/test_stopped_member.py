@@ -54,6 +54,7 @@ def test_a_woken_member_hands_out_nothing_that_another_member_has_got_meanwhile(
             wait_for(lambda: "joins again" in stopped.log or "has removed" in stopped.log, "it to notice")
             wait_for(lambda: not other._ownership.rebalancing, "the rebalance")
         reader.join(10)
-        # The member may have had one message in hand, which it prints only now.
+        # The member may have had one message in hand, which it prints only now. Even the time of this message
+        # may be of now, if the member was stopped before it had read the clock.
         got = zip(stopped.seen, stopped.got_at, strict=False)
-        assert [offset for offset, at in got if at > resumed_at and offset <= taken[-1]] == []
+        assert [offset for offset, at in got if at > resumed_at and offset <= taken[-1]][1:] == []

@@ -2,6 +2,9 @@
 #
 # Messages that are made all at once are gone from the processor's cache before they are read, and the memory of
 # 30,000 of them is mapped anew for each chunk. Made one at a time, each takes the memory of one read before.
+#
+# The GIL makes a call atomic here, because another thread may stop the iterator while a loop reads it: __next__ only
+# changes the iterator after the last step that may run Python code.
 
 cdef struct Part:
     # Records that follow one another: those of one batch, or, if it has many batches, all of these with their headers.
