@@ -142,6 +142,8 @@ cdef extern from "structmember.h":
     int READONLY
 
 cdef extern from "Python.h":
+    int PyGC_Disable()
+    int PyGC_Enable()
     long long PyLong_AsLongLongAndOverflow(object number, int* overflow) except? -1
     unsigned long long PyLong_AsUnsignedLongLongMask(object number) except? 0xFFFFFFFFFFFFFFFF
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
@@ -164,6 +166,7 @@ cdef extern from "Python.h":
     void _store "PyList_SET_ITEM"(PyObject* filled, Py_ssize_t index, PyObject* item)
 
 cdef Py_ssize_t _CALLBACK_COST = CALLBACK_COST
+cdef Py_ssize_t _BATCH_COST = BATCH_COST
 cdef Py_ssize_t _LEAST_CAPACITY = LEAST_CAPACITY
 cdef Py_ssize_t _LARGE_CAPACITY = LARGE_CAPACITY
 cdef Py_ssize_t _MOST_IN_A_COLUMN = INT32_MAX
@@ -178,6 +181,7 @@ include "decode/record_parsing.pxi"
 include "append/record_encoding.pxi"
 include "reused_memory.pxi"
 include "append/batch.pxi"
+include "append/open_batches.pxi"
 include "append/appender.pxi"
 include "append/user_functions.pxi"
 include "decode/column_builder.pxi"

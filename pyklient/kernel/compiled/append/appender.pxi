@@ -5,23 +5,6 @@
 # and with it a finalizer that sends.
 
 
-cdef class _Topic:
-    """A topic to which records can be appended, with the batch under construction of each partition."""
-
-    cdef public Py_ssize_t batch_size
-    cdef public Py_ssize_t count
-    cdef public Py_ssize_t sticky
-    cdef public list batches
-    cdef public list expected_sizes
-    # as it was called when it was looked up last
-    cdef object name
-
-    def __init__(self, Py_ssize_t batch_size):
-        self.batch_size = batch_size
-        self.batches = []
-        self.expected_sizes = []
-
-
 DEF _ERROR = 4  # the index of the error in a DeliveryReport
 
 
@@ -119,17 +102,9 @@ cdef class Delivery:
 (<PyTypeObject*>Delivery).tp_name = "pyklient.kernel.Delivery"
 
 
-cdef class _Appending:
-    """The compiled part of an Appender, which appends records. The public attributes are those of
-    OpenBatches, kept here because every append reads them."""
+cdef class _Appending(_OpenBatches):
+    """The compiled part of an Appender, which appends records."""
 
-    cdef public int64_t memory_limit
-    cdef public int64_t _charged
-    cdef public int64_t _released
-    cdef public Py_ssize_t _open_batches
-    cdef public dict _known
-    cdef public dict _sendable
-    cdef public _Topic _latest
     cdef object _decline
     cdef object _clock_ns
     cdef object _key_encoder
@@ -313,7 +288,7 @@ cdef inline bint _write_draft(
     if capacity > batch.capacity:
         batch._move(capacity)
     if on_delivery is not None:
-        _add_callback(batch._callbacks, delivery, on_delivery)
+        _add_callback(batch, delivery, on_delivery)
     # nothing can fail any more
     _put_record(<uint8_t*>batch.memory.block.at + batch.size, draft)
     if time_ms > batch.max_timestamp or not batch.count:
@@ -346,8 +321,19 @@ cdef Py_ssize_t _capacity(
     return wanted
 
 
-cdef inline int _add_callback(list callbacks, Delivery delivery, on_delivery) except -1:
-    """Append *delivery* and *on_delivery* to *callbacks*, or neither of them if there is no memory."""
+cdef int _add_callback(_RecordBuffer batch, Delivery delivery, on_delivery) except -1:
+    """Append *delivery* and *on_delivery* to the callbacks of *batch*, or neither of them if there is no
+    memory."""
+    cdef bint collects
+    if batch._listeners is None:
+        # without the garbage collector, see above
+        collects = PyGC_Disable()
+        try:
+            batch._listeners = []
+        finally:
+            if collects:
+                PyGC_Enable()
+    cdef list callbacks = batch._listeners
     callbacks.append(delivery)
     try:
         callbacks.append(on_delivery)
@@ -388,7 +374,7 @@ cdef inline _RecordBuffer _current(_Topic known, int64_t number):
     if not isinstance(found, _RecordBuffer):
         return None
     cdef _RecordBuffer batch = <_RecordBuffer>found
-    if batch.sealed or batch.memory is None or batch._callbacks is None:
+    if batch.sealed or batch.memory is None:
         return None
     return batch
 

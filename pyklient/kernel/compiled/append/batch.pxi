@@ -23,32 +23,53 @@ cdef class _RecordBuffer:
     cdef readonly Py_ssize_t count
     cdef public bint sealed
     cdef public bint done
-    cdef public list waiters
     cdef public object failure_round
     cdef public object _tracker
-    cdef public list _callbacks
+    # None until they are needed: most batches need none of them, and what a batch holds costs the garbage collector
+    # as much as the batch itself.
+    cdef list _waiters
+    cdef list _listeners
+    cdef set _watched
     cdef public list _reports
     cdef public Py_ssize_t _unreported
     cdef public bint _has_failures
-    cdef public set _seen
 
     def __init__(self, tracker, topic, partition, double created, Py_ssize_t expected_size=0):
         # as DeliveryState does it
         self.topic = topic
         self.partition = partition
         self.created = created
-        self.waiters = []
         self.failure_round = 0
         self._tracker = tracker
         self._reports = []
-        self._callbacks = []
         self._unreported = -1
-        self._seen = set()
         self.memory = _Memory.__new__(_Memory)
         self.expected_size = expected_size
         self.base_timestamp = -1
         self.max_timestamp = -1
         self.charged = BATCH_COST
+
+    @property
+    def waiters(self):
+        if self._waiters is None:
+            self._waiters = []
+        return self._waiters
+
+    @property
+    def _callbacks(self):
+        if self._listeners is None:
+            self._listeners = []
+        return self._listeners
+
+    @property
+    def _seen(self):
+        if self._watched is None:
+            self._watched = set()
+        return self._watched
+
+    @_seen.setter
+    def _seen(self, set indexes not None):
+        self._watched = indexes
 
     def payload(self):
         """Return the records of a sealed batch as bytes: what follows the header in a batch of format 2."""
@@ -74,15 +95,19 @@ cdef class _RecordBuffer:
             self._unreported -= stop - first
             if self._unreported:
                 return None
-            self._reports.sort()
+            if PyList_GET_SIZE(self._reports) > 1:
+                self._reports.sort()
             self.done = True
-            callbacks, self._callbacks = self._callbacks, []
+            callbacks, self._listeners = self._listeners, None
+            if callbacks is None:
+                callbacks = []
             if self._has_failures:
                 (<object>self)._count_unseen(callbacks)
-            waiters, self.waiters = self.waiters, []
+            waiters, self._waiters = self._waiters, None
         (<object>self).release_records()
-        for wake in waiters:
-            wake()
+        if waiters is not None:
+            for wake in waiters:
+                wake()
         return callbacks
 
     cdef int _move(self, Py_ssize_t capacity) except -1:
