@@ -22,6 +22,7 @@ from pyklient.kernel import Appender, Batch, Delivery, UserFunctions
 from pyklient.metrics.producer_counts import ProducerCounts
 from pyklient.producer.accumulate.batch_sealing import BatchSealer
 from pyklient.producer.accumulate.limits import Limits
+from pyklient.producer.accumulate.memory_use import MemoryUse
 from pyklient.producer.accumulate.partition_choice import PartitionChoice
 from pyklient.producer.accumulate.partitioner import StickyPartitioner
 from pyklient.producer.accumulate.record_checks import CheckedRecord, RecordChecker
@@ -75,6 +76,7 @@ class RecordAccumulator:
             memory_limit=limits.buffer_memory,
             functions=functions,
         )
+        self.memory = MemoryUse(self.appender, limits.buffer_memory)
         self.new_batches: deque[Batch] = deque()
         """New batches for the sender, the oldest first. A batch may be empty if Ctrl-C ended a ``send``."""
         self.sealer = BatchSealer(self.appender, limits.batch_size, limits.linger)
@@ -110,16 +112,18 @@ class RecordAccumulator:
         true, the encoders have already been called. *chosen* is the partition that the partitioner has
         already chosen, or None."""
         self.raise_if_held()
-        self.start()
+        if not self._started:
+            self.start()
         record = self._checker.check(topic, value, key, timestamp_ms, headers, encoded=encoded)
         check_callback(on_delivery)
         self.limits.check_record(topic, record.size)
         deadline = self.deadline()
         while True:
-            if not self.appender.partition_count(topic):
+            count = self.appender.partition_count(topic)
+            if not count:
                 # Checked only once for each topic, because the check takes time.
                 argument_checks.plain_function(on_delivery, "on_delivery")
-            count = self.choice.partition_count(topic, deadline)
+                count = self.choice.partition_count(topic, deadline)
             if record.headers:
                 self.topics.requirements.check_headers()
             number = self.choice.choose(topic, record.key, partition, count, deadline, chosen)
@@ -245,19 +249,19 @@ class RecordAccumulator:
         not enough memory at *deadline*, or, in the sender's thread, now.
         """
         memory = self.limits.buffer_memory
-        append = partial(self._append, topic, number, record, on_delivery)
         with self.tracker.lock:
             self.raise_if_held()
             if self.thread.is_current():
-                delivery = append(memory + self._extra_memory)
+                delivery = self._append(topic, number, record, on_delivery, memory + self._extra_memory)
                 if delivery is None and self.appender.partition_count(topic):
                     reason = "send never waits for memory in an on_delivery callback"
                     raise self.limits.buffer_full(topic, reason)
                 return delivery
             if not self._waiting.wakeups:
                 self.appender.memory_limit = memory  # Ctrl-C may have kept a thread from resetting it
-                if self._fits(record, memory):
-                    return append(memory)
+                if self.memory.fits(record.size, memory):
+                    return self._append(topic, number, record, on_delivery, memory)
+        append = partial(self._append, topic, number, record, on_delivery)
         return self._append_when_it_fits(append, topic, record, deadline)
 
     def _append_when_it_fits(
@@ -274,8 +278,8 @@ class RecordAccumulator:
             while True:
                 with self.tracker.lock:
                     self.raise_if_held()
-                    fits = waiting.is_first(wakeup) and self._fits(record, memory)
-                    if fits and (waiting.gathered or self.limits.much_is_free(self.appender.used_memory)):
+                    fits = waiting.is_first(wakeup) and self.memory.fits(record.size, memory)
+                    if fits and (waiting.gathered or self.memory.much_is_free):
                         return append(memory)
                     waiting.gathering, waiting.gathered = fits, False
                 remaining = deadline - self.clocks.monotonic()
@@ -312,7 +316,7 @@ class RecordAccumulator:
         full = appender.current_batch(topic, chosen)
         if full is not None:
             delivery = appender.append(topic, chosen, value, key, timestamp_ms, headers, on_delivery, limit)
-            if delivery is not None or not self._fits(record, limit):
+            if delivery is not None or not self.memory.fits(record.size, limit):
                 return delivery
         unfinished = self._unfinished.counts(topic)
         if number is None and (other := self.choice.next_sticky(topic, chosen, unfinished)) != chosen:
@@ -341,11 +345,8 @@ class RecordAccumulator:
         self.new_batches.append(batch)
         self._unfinished.add(batch)
 
-    def _fits(self, record: CheckedRecord, limit: int) -> bool:
-        return self.appender.used_memory + record.size + Appender.OVERHEAD <= limit
-
     def _release(self, amount: int) -> None:
         self.appender.release_memory(amount)
-        if self._waiting.need_memory(self.limits.much_is_free(self.appender.used_memory)):
+        if self._waiting.wakeups and self._waiting.need_memory(self.memory.much_is_free):
             with self.tracker.lock:
                 self._waiting.wake_first()

@@ -1,14 +1,11 @@
 """The options that limit the accumulator, and the errors for records that exceed the limits."""
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from pyklient.errors import BufferFullError, MessageTooLargeError
 from pyklient.kernel import Appender
 
 __all__ = ["Limits"]
-
-_MUCH: Final = 8
-"""A thread that waits for memory continues when an eighth of ``buffer_memory`` is free."""
 
 
 class Limits(NamedTuple):
@@ -33,14 +30,6 @@ class Limits(NamedTuple):
                 f"a record of {size:,} bytes for topic {topic!r} does not fit into "
                 f"buffer_memory={self.buffer_memory:,}; raise that option"
             )
-
-    def much_is_free(self, used: int) -> bool:
-        """Return True if a thread that waits for memory should continue now, when *used* bytes are in use.
-
-        If it continued as soon as its record fits, and brokers are slow, each record would cost a change of
-        threads.
-        """
-        return used <= self.buffer_memory - self.buffer_memory // _MUCH
 
     def holds_batch(self, size: int) -> bool:
         """Return True if a batch of *size* bytes may be sent as one batch."""

@@ -24,28 +24,27 @@ class Outcomes:
     lock."""
 
     def __init__(self) -> None:
-        self._waiting: list[tuple[Order, Batch, Outcome]] = []
-
-    def __len__(self) -> int:
-        return len(self._waiting)
+        self.waiting: list[tuple[Order, Batch, Outcome]] = []
+        """The outcomes, each with its position and the batch to which it belongs. Only this class changes the
+        list."""
 
     def add(self, batch: SealedBatch, base_offset: int, timestamp_ms: int, error: KafkaError | None) -> None:
         """Store the outcome of *batch* until it may be reported. The batch was removed from the queue or has
         expired."""
         outcome = (batch.first, batch.stop, base_offset, timestamp_ms, error)
-        insort(self._waiting, (batch.order, batch.batch, outcome), key=_order_of)
+        insort(self.waiting, (batch.order, batch.batch, outcome), key=_order_of)
 
     def drain(self, unfinished: Iterable[list[SealedBatch]]) -> list[tuple[Batch, Outcome]]:
         """Return, in order, the outcomes that may be reported now, because all earlier batches have finished.
         Each list in *unfinished* has its batches in order."""
-        waiting = self._waiting
+        waiting = self.waiting
         stop = len(waiting)
         for batches in unfinished:
             for batch in batches:
                 if not batch.expired:
                     stop = bisect_left(waiting, batch.order, 0, stop, key=_order_of)
                     break
-        drained, self._waiting = waiting[:stop], waiting[stop:]
+        drained, self.waiting = waiting[:stop], waiting[stop:]
         return [(batch, outcome) for _, batch, outcome in drained]
 
 

@@ -219,7 +219,7 @@ class PartitionQueue(Timed):
         if not self.in_line and (self._waiting or self._to_retry):
             self._changed[self] = None
         first = not self._in_flight or self._in_flight[0].number > batch.number
-        return first and not self._to_retry and not self.outcomes
+        return first and not self._to_retry and not self.outcomes.waiting
 
     def retry(self, batch: SealedBatch, error: KafkaError, *, in_doubt: bool, not_before: float) -> None:
         """Put *batch* back into the queue after *error*, to be sent again at *not_before* or later.

@@ -73,15 +73,16 @@ class ProduceResponses:
     def apply(self, batches: Batches, response: ProduceResponse, node_id: int) -> None:
         """Apply the response of broker *node_id* to the *batches* of the request."""
         missing = dict(batches)
+        now = time.monotonic()
         for topic in response.responses:
             for one in topic.partition_responses:
                 found = missing.pop((topic.name, one.index), None)
                 if found is None:
                     continue
                 if one.error_code:
-                    self._apply_error(*found, one)
+                    self._apply_error(*found, one, now)
                 else:
-                    self._stored(*found, one.base_offset, one.log_append_time_ms)
+                    self._stored(*found, one.base_offset, one.log_append_time_ms, now)
         for queue, batch in missing.values():
             error = BrokerConnectionError(
                 f"the response of broker {node_id} to a Produce request has no result for {queue.at}"
@@ -98,8 +99,9 @@ class ProduceResponses:
 
     def sent(self, batches: Batches) -> None:
         """Report *batches*, which were sent with ``acks=0``, as delivered, because no response will come."""
+        now = time.monotonic()
         for queue, batch in batches.values():
-            self._stored(queue, batch, _UNKNOWN, _UNKNOWN)
+            self._stored(queue, batch, _UNKNOWN, _UNKNOWN, now)
 
     def failed(self, queue: PartitionQueue, batch: SealedBatch, error: KafkaError, *, in_doubt: bool) -> None:
         """Report *batch* as failed permanently. If *in_doubt*, the broker may have stored the batch
@@ -153,15 +155,17 @@ class ProduceResponses:
         if batch is not None and batch.in_doubt:
             self._transaction.sequences_lost = True
 
-    def _apply_error(self, queue: PartitionQueue, batch: SealedBatch, one: PartitionResponse) -> None:
+    def _apply_error(
+        self, queue: PartitionQueue, batch: SealedBatch, one: PartitionResponse, now: float
+    ) -> None:
         """Apply *one*, the part of a response that belongs to *batch* and has an error code: report the
-        batch, send it again or split it."""
+        batch, send it again or split it. The response has arrived at the time *now*."""
         code = one.error_code
         action = self._policy.after_error_code(batch, code)
         if action is Action.RETRY_IN_SEQUENCE and queue.transactional and queue.is_oldest(batch):
             action = Action.FAIL  # the batch needs a new epoch, which comes with the end of the transaction
         if action is Action.STORED:
-            self._stored(queue, batch, _UNKNOWN, one.log_append_time_ms)
+            self._stored(queue, batch, _UNKNOWN, one.log_append_time_ms, now)
             return
         self._counts.error(queue.at, code)
         error: KafkaError = broker_error(code, _context(queue, one))
@@ -223,7 +227,7 @@ class ProduceResponses:
         queue.retry(batch, error, in_doubt=in_doubt, not_before=self._policy.not_before(batch))
 
     def _stored(
-        self, queue: PartitionQueue, batch: SealedBatch, base_offset: int, log_append_time_ms: int
+        self, queue: PartitionQueue, batch: SealedBatch, base_offset: int, log_append_time_ms: int, now: float
     ) -> None:
         is_next = queue.stored(batch)
         if batch.attempts > 1 and log_append_time_ms == batch.timestamps[1]:
@@ -231,7 +235,6 @@ class ProduceResponses:
             # the broker or the producer set that.
             log_append_time_ms = _UNKNOWN
         if not batch.expired:
-            now = time.monotonic()
             self._counts.deliver(queue.at, batch.count, batch.size, now - batch.batch.created, now)
             if is_next:
                 self._report(batch.batch, batch.first, batch.stop, base_offset, log_append_time_ms, None)

@@ -9,6 +9,7 @@ import pytest
 from pyklient.errors import BufferFullError
 from pyklient.producer.accumulate import accumulator as accumulator_module
 from pyklient.producer.accumulate.accumulator import Clocks
+from pyklient.producer.accumulate.memory_use import MemoryUse
 from tests.producer.accumulate.test_accumulator import LIMITS, Bench
 from tests.producer.script import wait_until
 from tests.steps import steps_of
@@ -118,6 +119,7 @@ class Waiting:
         self.open, _ = self.bench.send("clicks", b"", partition=0).batch_and_index
         used = accumulator.appender.used_memory
         accumulator.limits = accumulator.limits._replace(buffer_memory=used, max_block=60.0)
+        accumulator.memory = MemoryUse(accumulator.appender, used)
         accumulator.clocks = Clocks(lambda: 1_000, time.monotonic)
         self.sent: list[object] = []
         self.thread = threading.Thread(target=self._send, daemon=True)

@@ -219,8 +219,8 @@ MUTANTS: Final = (
     ),
     Mutant(
         "producer: memory is never full",
-        "pyklient/producer/accumulate/accumulator.py",
-        "return self.appender.used_memory + record.size + Appender.OVERHEAD <= limit",
+        "pyklient/producer/accumulate/memory_use.py",
+        "return self._appender.used_memory + size + Appender.OVERHEAD <= limit",
         "return True",
         ("tests/producer/accumulate/test_accumulator.py::test_memory_that_is_used_up_blocks_and_then_fails",),
     ),

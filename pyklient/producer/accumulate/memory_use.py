@@ -1,0 +1,31 @@
+"""The memory that the records of a producer use, compared with the option ``buffer_memory``."""
+
+from typing import Final
+
+from pyklient.kernel import Appender
+
+__all__ = ["MemoryUse"]
+
+_MUCH: Final = 8
+"""A thread that waits for memory continues when an eighth of ``buffer_memory`` is free."""
+
+
+class MemoryUse:
+    """The memory of the batches of *appender*. *limit* is in bytes. Any thread may use this object."""
+
+    def __init__(self, appender: Appender, limit: int) -> None:
+        self._appender = appender
+        self._limit = limit
+
+    def fits(self, size: int, limit: int) -> bool:
+        """Return True if a batch of *size* bytes can be begun without using more than *limit* bytes."""
+        return self._appender.used_memory + size + Appender.OVERHEAD <= limit
+
+    @property
+    def much_is_free(self) -> bool:
+        """True if a thread that waits for memory should continue now.
+
+        If it continued as soon as its record fits, and brokers are slow, each record would cost a change of
+        threads.
+        """
+        return self._appender.used_memory <= self._limit - self._limit // _MUCH
