@@ -167,8 +167,8 @@ def test_timestamps_of_every_distance_are_the_same_bytes(oracle: RecordsOracle) 
 
 
 def test_lengths_around_every_varint_boundary_are_the_same_bytes(oracle: RecordsOracle) -> None:
-    for boundary in (63, 64, 127, 128, 8191, 8192, 16383, 16384, 1 << 20, (1 << 20) - 1):
-        for size in range(boundary - 12, boundary + 2):
+    for boundary in (64, 128, 8192, 16384, 1 << 20):
+        for size in range(boundary - 13, boundary + 2):
             records = [
                 NewRecord(1, None, bytes(size)),
                 NewRecord(1, bytes(size), None, (("h", bytes(size)),)),
