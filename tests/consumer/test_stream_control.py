@@ -265,7 +265,7 @@ def test_a_stream_with_only_paused_partitions_does_not_count_as_standing_still(f
     partition = TopicPartition(feed.topic(1, *LETTERS), 0)
     group = feed.name()
     options: dict[str, Any] = {
-        "max_poll_interval_ms": 300,
+        "max_poll_interval_ms": 1000,
         "heartbeat_interval_ms": 50,
         "enable_auto_commit": False,
     }
@@ -278,8 +278,8 @@ def test_a_stream_with_only_paused_partitions_does_not_count_as_standing_still(f
         members = feed.members(group)
         assert len(members) == 1
         gone = threading.Event()
-        gone.wait(0.8)
-        assert handler.stalled_for() < 0.3
+        gone.wait(1.5)
+        assert handler.stalled_for() == 0
         assert feed.members(group) == members
         stream.resume(partition)
         assert next(iter(stream)).offset == 1

@@ -165,9 +165,10 @@ def test_two_threads_at_one_stream_lose_and_double_nothing(feed: Feed) -> None:
     refused: list[StreamInUseError] = []
 
     def work(stream: KafkaStream, mine: Counter[tuple[int, int]]) -> None:
+        deadline = time.monotonic() + 30
         try:
-            for batch in stream.batches(max_records=100, timeout=2):
-                if not batch:
+            for batch in stream.batches(max_records=100, timeout=1):
+                if not batch and (mine.total() >= total or time.monotonic() > deadline):
                     return
                 mine.update((message.partition, message.offset) for message in batch)
         except StreamInUseError as error:
@@ -180,7 +181,7 @@ def test_two_threads_at_one_stream_lose_and_double_nothing(feed: Feed) -> None:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(30)
+            thread.join(60)
     assert len(refused) == 1
     together = seen[0] + seen[1]
     assert len(together) == together.total() == total

@@ -117,7 +117,7 @@ def test_record_bytes_go_out_as_they_stand(broker: ScriptedBroker, connection: C
     broker.on(ProduceRequest, lambda request: SILENCE)
     heard: list[Any] = []
     request = ProduceRequest(acks=0, timeout_ms=1, topic_data=[topic])
-    connection.submit(request, 12, lambda *answer: heard.append(answer), timeout=2, expects_reply=False)
+    connection.submit(request, 12, lambda *answer: heard.append(answer), timeout=20, expects_reply=False)
     assert heard == [(None, None)]
     assert connection.ask(HeartbeatRequest(generation_id=3)).throttle_time_ms == 3
     (produced,) = [message for message in broker.requests if isinstance(message, ProduceRequest)]
