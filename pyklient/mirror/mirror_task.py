@@ -228,10 +228,12 @@ class MirrorTask:
 
 def _unfinished_error(partitions: Collection[TopicPartition], reason: KafkaError | None) -> CommitError:
     shown = ", ".join(map(str, sorted(partitions)[:_MOST_SHOWN]))
-    more = len(partitions) - _MOST_SHOWN
+    if (more := len(partitions) - _MOST_SHOWN) > 0:
+        shown += f" and {more:,} more"
+    because = "" if reason is None else f", because of an error: {reason}"
     return CommitError(
-        "the mirror has ended, but some records that it has sent are not confirmed or not committed, in "
-        f"{counted(len(partitions), 'partition')} ({shown}{f' and {more} more' if more > 0 else ''}): "
-        f"{reason}; the next run copies the records since the last commit again",
+        f"the mirror has ended, but in {counted(len(partitions), 'partition')} ({shown}), some records that "
+        f"it has sent are not confirmed or not committed{because}; the next run copies the records since the "
+        "last commit again",
         dict.fromkeys(partitions, reason) if reason is not None else None,
     )

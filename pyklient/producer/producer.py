@@ -297,9 +297,10 @@ class Producer(TransactionalProducer):
         count = sum(batch.count for batch in batches)
         records_were = counted(count, "record was", "records were")
         failure = next(filter(None, map(self._sender.last_failure, batches)), None)
-        last = "" if failure is None else f"; the last failure: {failure}"
+        last_failure = "" if failure is None else f"; the last failure: {failure}"
         error = KafkaTimeoutError(
-            f"{records_were} not confirmed in time, and the producer is still trying to send them{last}"
+            f"{records_were} not confirmed in time, and the producer is still trying to send "
+            f"them{last_failure}"
         )
         error.__cause__ = failure
         return error

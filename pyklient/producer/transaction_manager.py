@@ -224,10 +224,10 @@ class TransactionManager:
             return
         late = next((batch for batch in batches if not batch.done), None)
         cause = None if late is None else self._sender.last_failure(late)
-        last = "" if cause is None else f"; the last failure: {cause}"
+        last_failure = "" if cause is None else f"; the last failure: {cause}"
         raise KafkaTimeoutError(
             f"{name} has not ended the transaction, because some records were not confirmed in time, "
-            f"or their callbacks have not ended; call {name} again{last}"
+            f"or their callbacks have not ended; call {name} again{last_failure}"
         ) from cause
 
     def _commit(self, deadline: float) -> None:
@@ -264,7 +264,7 @@ class TransactionManager:
         except BaseException:
             if self._machine.state is State.ABORTING:
                 self._abort_unconfirmed = True
-                self._transaction.fail(KafkaError("the coordinator has not confirmed the abort"))
+                self._transaction.fail(KafkaError("the transaction coordinator has not confirmed the abort"))
                 self._machine.move(Event.NO_ANSWER)
             raise
 
@@ -275,8 +275,8 @@ class TransactionManager:
         left = max(deadline - time.monotonic(), 0.0)
         if self._transaction.attempted and not self._batches.await_requests(left):
             raise KafkaTimeoutError(
-                "abort_transaction has not ended the transaction, because the coordinator has not answered "
-                "in time; call abort_transaction again"
+                "abort_transaction has not ended the transaction, because the transaction coordinator has "
+                "not answered in time; call abort_transaction again"
             )
         self._accumulator.tracker.report()  # the program has given up these records
 

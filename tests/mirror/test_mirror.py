@@ -343,7 +343,7 @@ def test_records_that_are_not_confirmed_in_the_end_are_an_error(
 
             until(are_sent, "the next records")
     assert isinstance(run.error, CommitError)
-    assert f"are not confirmed or not committed, in 1 partition ({topic}-0)" in str(run.error)
+    assert f"the mirror has ended, but in 1 partition ({topic}-0)" in str(run.error)
     assert committed(source, group) == {TopicPartition(topic, 0): 10}
 
 

@@ -228,7 +228,7 @@ class GroupCoordinator:
             yield from partition.compact()
         except OSError as error:
             _logger.error(
-                "%s: the log could not be compacted: %s; compaction is tried again later",
+                "%s: the log could not be compacted: %s; the next check tries again",
                 partition.name,
                 error,
             )

@@ -118,8 +118,8 @@ def _check_header(batch: RecordBatch) -> None:
     if batch.count < 1 or batch.last_offset - batch.base_offset + 1 != batch.count:
         raise ApiError(
             ErrorCode.INVALID_RECORD,
-            f"the batch header gives the number of records as {batch.count}, but the number of offsets as "
-            f"{batch.last_offset - batch.base_offset + 1}",
+            f"a batch of {batch.count} records cannot have the offsets {batch.base_offset} to "
+            f"{batch.last_offset}",
         )
     if batch.producer_id >= 0 and (batch.base_sequence < 0 or batch.producer_epoch < 0):
         raise ApiError(

@@ -84,11 +84,11 @@ def _request(where: TopicPartition, timestamp_ms: int, most: int) -> ListOffsets
 def _partition(
     where: TopicPartition, response: ListOffsetsResponse
 ) -> ListOffsetsResponse.ListOffsetsTopicResponse.ListOffsetsPartitionResponse:
-    what = f"cannot look up offsets of {where}"
+    failure = f"cannot look up offsets of {where}"
     for topic in response.topics:
         for found in topic.partitions:
             if (topic.name, found.partition_index) == where:
                 if found.error_code:
-                    raise broker_error(found.error_code, what)
+                    raise broker_error(found.error_code, failure)
                 return found
-    raise ProtocolError(f"{what}: the response does not contain this partition")
+    raise ProtocolError(f"{failure}: the response does not contain this partition")

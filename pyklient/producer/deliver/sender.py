@@ -352,8 +352,8 @@ def _gone_error(queue: PartitionQueue) -> KafkaError:
 def _closed_error(failure: KafkaError | None) -> ClosedError:
     """Return the error for records that were not confirmed when the producer closed. *failure* is their last
     failure."""
-    last = "" if failure is None else f"; the last failure: {failure}"
-    error = ClosedError(f"the producer was closed before the broker had confirmed this record{last}")
+    last_failure = "" if failure is None else f"; the last failure: {failure}"
+    error = ClosedError(f"the producer was closed before the broker had confirmed this record{last_failure}")
     error.__cause__ = failure
     return error
 

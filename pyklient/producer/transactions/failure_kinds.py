@@ -87,7 +87,7 @@ def fenced(transactional_id: str, cause: KafkaError, age: float, timeout_ms: int
     """Return the error for a producer that was fenced, as *cause* says. Its transaction was open for *age*
     seconds. If that is longer than *timeout_ms*, the brokers may have aborted it for that reason, because not
     all brokers can tell a time-out from another producer."""
-    late = (
+    or_too_late = (
         f", or the brokers have aborted the transaction, because it was open for {age:.1f} s, which is "
         f"longer than transaction_timeout_ms={timeout_ms}"
         if age * 1000 > timeout_ms
@@ -95,9 +95,9 @@ def fenced(transactional_id: str, cause: KafkaError, age: float, timeout_ms: int
     )
     return _caused(
         ProducerFencedError(
-            f"another producer with transactional_id={transactional_id!r} has taken over{late}: {cause}; the "
-            "transaction was aborted, unless an earlier attempt of its commit had succeeded; close this "
-            "producer, and let only one producer at a time use the id"
+            f"another producer with transactional_id={transactional_id!r} has taken over{or_too_late}: "
+            f"{cause}. The transaction was aborted, unless an earlier attempt to commit it had succeeded. "
+            "Close this producer, and let only one producer at a time use the id"
         ),
         cause,
     )

@@ -39,9 +39,9 @@ def heartbeat(member: Member) -> Dialogue[Event | None]:
             return Event.REJOIN
         case ErrorCode.UNKNOWN_MEMBER_ID | ErrorCode.ILLEGAL_GENERATION:
             log.warning(
-                "group %s has removed member %s, which joins again: no heartbeat reached the coordinator for "
-                "session_timeout_ms=%d, or the member took longer than rebalance_timeout_ms=%d to give its "
-                "partitions back",
+                "group %s has removed member %s, which joins again: no heartbeat reached the group "
+                "coordinator for session_timeout_ms=%d, or the member took longer than "
+                "rebalance_timeout_ms=%d to give its partitions back",
                 member.group_id,
                 member.member_id,
                 member.session_timeout_ms,
