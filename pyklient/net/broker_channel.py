@@ -115,9 +115,10 @@ class BrokerChannel:
 
 
 def _ask(step: Ask, connection: Connection, deadline: float) -> Any:
-    connection.version_of(type(step.request), step.max_version, step.min_version)
     remaining = max(deadline - time.monotonic(), 0.001)
-    return connection.ask(step.request, remaining, max_version=step.max_version)
+    return connection.ask(
+        step.request, remaining, max_version=step.max_version, min_version=step.min_version
+    )
 
 
 def _refresh(step: Refresh, connection: Connection, deadline: float) -> Metadata:

@@ -175,7 +175,9 @@ class NetworkClient:
                     step = dialogue.send(None)
                     continue
                 try:
-                    answer = self._carry_out(step, remaining)
+                    answer = (
+                        self.ask(step, remaining) if isinstance(step, Ask) else self.refresh(step, remaining)
+                    )
                 except KafkaError as error:
                     last = error
                     step = dialogue.throw(error)
@@ -184,9 +186,6 @@ class NetworkClient:
         except StopIteration as end:
             result: T = end.value
             return result
-
-    def _carry_out(self, step: Ask | Refresh, timeout: float) -> Any:
-        return self.ask(step, timeout) if isinstance(step, Ask) else self.refresh(step, timeout)
 
     def ask(self, step: Ask, timeout: float) -> Any:
         """Send the request in *step* and return its response.
@@ -197,9 +196,10 @@ class NetworkClient:
         deadline = time.monotonic() + min(limit, timeout)
         node_id = self._controller(step, timeout) if step.to == CONTROLLER else step.to
         connection = self.connection(node_id, step.purpose, deadline - time.monotonic())
-        connection.version_of(type(step.request), step.max_version, step.min_version)
         remaining = max(deadline - time.monotonic(), 0.001)
-        return connection.ask(step.request, remaining, max_version=step.max_version)
+        return connection.ask(
+            step.request, remaining, max_version=step.max_version, min_version=step.min_version
+        )
 
     def refresh(self, step: Refresh, timeout: float) -> Metadata:
         """Return the metadata of the topics that *step* names. Asks a broker, unless the step accepts the

@@ -180,17 +180,22 @@ class Connection:
         return self._writer.write_at_once(request, version, answered, timeout)
 
     def ask(
-        self, request: ApiMessage, timeout: float | None = None, *, max_version: int | None = None
+        self,
+        request: ApiMessage,
+        timeout: float | None = None,
+        *,
+        max_version: int | None = None,
+        min_version: int = 0,
     ) -> Any:
         """Send *request*, wait for its response, and return it.
 
         Raises KafkaTimeoutError after *timeout* seconds (``request_timeout_ms`` if None). If the connection
-        ends before the response arrives, raises the error that has ended the connection.
+        ends before the response arrives, raises the error that has ended the connection. Raises
+        UnsupportedVersionError if the broker supports no version from *min_version* to *max_version*.
         """
-        version = self.version_of(type(request), max_version)
+        version = self.version_of(type(request), max_version, min_version)
         seconds = self._request_timeout if timeout is None else timeout
         deadline = self._writer.deadline(type(request), seconds)
-        self._in_flight.raise_failure()
         if not self._responses.turn.acquire(timeout=min(seconds, _LONGEST_LOCK_WAIT)):
             raise self._in_flight.timed_out(type(request), seconds)
         try:

@@ -150,7 +150,8 @@ class RequestsInFlight:
         """Encode *request* and return its bytes. The caller itself sends the bytes and receives the
         response."""
         with self._lock:
-            self.raise_failure()
+            if self.failure is not None:
+                self.raise_failure()
             self._last_used = time.monotonic()
             self._has_carried_request = True
             self.unconfirmed = False

@@ -146,12 +146,12 @@ class SenderThread:
 
         Return True at once if the calling thread runs the sender, or if the sender's thread has ended.
         """
-        if not self.started or self.is_current():
-            return True
         # The lock is held from before a function leaves the inbox until after its call. So if the inbox is
         # empty, and the lock is free after that, no function is left. Usually a reader has just made a pass,
         # and then the sender's thread does not have to wake.
         if not self._inbox and not self._lock.locked():
+            return True
+        if not self.started or self.is_current():
             return True
         caught_up = Wakeup()
         self.post(caught_up.set)

@@ -306,7 +306,8 @@ def end(
         committed=committed,
     )
 
-    def attempt(node: int) -> Dialogue[Identity]:
+    # The quotes keep Python from evaluating the type each time that a transaction ends.
+    def attempt(node: int) -> "Dialogue[Identity]":
         transaction.end_requests += 1
         response: EndTxnResponse = yield Ask(
             node,

@@ -1,8 +1,7 @@
 """The state of a transactional producer, and the lock that a thread holds while it changes the state."""
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from types import TracebackType
 from typing import NoReturn
 
 from pyklient.errors import (
@@ -52,14 +51,20 @@ class StateMachine:
         self._lock = new_transaction_lock()
         self._error: TransactionError | None = None
         """The error of a producer that was fenced, or that cannot continue."""
-        accumulator.hold(self._outside("send"))
+        self._send_errors = {state: self._outside("send", state) for state in State}
+        """The error of a ``send`` in each state."""
+        accumulator.hold(self._send_errors[self.state])
 
-    @contextmanager
-    def call(self, name: str, timeout: float | None) -> Iterator[float]:
-        """Hold the transaction lock for one call of the method *name*. Yield the deadline of the call.
+    def call(self, name: str, timeout: float | None) -> "_Call":
+        """Return a context manager that holds the transaction lock for one call of the method *name*, and
+        yields the deadline of the call.
 
         *timeout* is in seconds; None means *max_block*.
         """
+        return _Call(self, name, timeout)
+
+    def enter(self, name: str, timeout: float | None) -> float:
+        """Acquire the transaction lock for a call of the method *name*. Return the deadline of the call."""
         self._accumulator.raise_if_closed()
         if self._thread.is_current():
             raise TransactionStateError(
@@ -72,19 +77,20 @@ class StateMachine:
             raise KafkaTimeoutError(
                 f"{name} has waited for {seconds:.3g} s for another thread that begins or ends a transaction"
             )
-        try:
-            if self.state is State.OPEN and self._transaction.failure is not None:
-                self.move(Event.FAILURE)
-            yield deadline
-        finally:
-            self._lock.release()
+        if self.state is State.OPEN and self._transaction.failure is not None:
+            self.move(Event.FAILURE)
+        return deadline
+
+    def leave(self) -> None:
+        """Release the transaction lock."""
+        self._lock.release()
 
     def require(self, name: str, *states: State) -> None:
         """Raise an error if the method *name* was called in another state than *states*."""
         if self._error is not None:
             raise for_another(self._error)
         if self.state not in states:
-            raise self._outside(name)
+            raise self._outside(name, self.state)
 
     def move(self, event: Event) -> None:
         """Move to the state that follows *event*."""
@@ -94,7 +100,7 @@ class StateMachine:
         elif self._error is not None:
             self._accumulator.hold(self._error)
         elif self.state is not State.FAILED:  # Transaction.fail has an error that says more
-            self._accumulator.hold(self._outside("send"))
+            self._accumulator.hold(self._send_errors[self.state])
 
     def fail(self, event: Event, cause: KafkaError, error: TransactionError) -> NoReturn:
         """Move to the state that follows *event*, and raise *error*, whose cause is *cause*."""
@@ -108,9 +114,31 @@ class StateMachine:
         self.move(event)
         raise error from cause
 
-    def _outside(self, name: str) -> TransactionStateError:
-        """Return the error for a call of the method *name* that is not allowed in the present state."""
+    def _outside(self, name: str, state: State) -> TransactionStateError:
+        """Return the error for a call of the method *name* that is not allowed in *state*."""
         return TransactionStateError(
             f"{name} is not possible now (transactional_id={self._transaction.transactional_id!r}): "
-            f"{_ADVICE.get(self.state, self.state)}"
+            f"{_ADVICE.get(state, state)}"
         )
+
+
+class _Call:
+    """A call that holds the transaction lock of *machine*: less work than a generator as context manager."""
+
+    __slots__ = ("_machine", "_name", "_timeout")
+
+    def __init__(self, machine: StateMachine, name: str, timeout: float | None) -> None:
+        self._machine = machine
+        self._name = name
+        self._timeout = timeout
+
+    def __enter__(self) -> float:
+        return self._machine.enter(self._name, self._timeout)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._machine.leave()
