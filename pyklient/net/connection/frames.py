@@ -11,8 +11,9 @@ from pyklient.protocol.primitives import Buffer
 __all__ = ["FrameReader"]
 
 _LENGTH_SIZE: Final = 4
-_SMALL_ANSWERS: Final = 4096
-"""The number of bytes that ``receive_small`` asks the socket for. Most responses are smaller."""
+_FIRST_READ: Final = 4096
+"""The number of bytes to ask the socket for first. Most responses are smaller, except for those with
+records."""
 
 
 class FrameReader:
@@ -27,26 +28,20 @@ class FrameReader:
         """The bytes that were received together with an earlier response, and belong to later responses."""
 
     def receive(self, time_left: TimeLeft) -> memoryview:
-        """Return the next response, in a buffer of its own, so that records can be slices of it.
-
-        Must not be called after ``receive_small``, which may have read the beginning of this response.
-        """
-        size = self._size(self._transport.receive(_LENGTH_SIZE, time_left))
-        return self._transport.receive(size, time_left)
-
-    def receive_small(self, time_left: TimeLeft) -> memoryview:
-        """Return the next response. One system call may receive several small responses."""
+        """Return the next response. One system call may receive several small responses. A large response is
+        in a buffer of its own, so that records can be slices of it."""
         try:
-            while True:
-                ahead = self._ahead
-                have = len(ahead)
-                if have >= _LENGTH_SIZE:
-                    stop = _LENGTH_SIZE + self._size(ahead)
-                    if have < stop:
-                        ahead += self._transport.receive(stop - have, time_left)
-                    self._ahead = ahead[stop:]
-                    return memoryview(ahead)[_LENGTH_SIZE:stop]
-                self._ahead += self._transport.receive_some(_SMALL_ANSWERS, time_left)
+            while len(self._ahead) < _LENGTH_SIZE:
+                self._ahead += self._transport.receive_some(_FIRST_READ, time_left)
+            ahead = self._ahead
+            size = self._size(ahead)
+            stop = _LENGTH_SIZE + size
+            if len(ahead) < stop:
+                frame = self._transport.receive(size, time_left, ahead[_LENGTH_SIZE:])
+            else:
+                frame = memoryview(ahead)[_LENGTH_SIZE:stop]
+            self._ahead = ahead[stop:]
+            return frame
         except PeerClosedError as error:
             if not self._ahead:
                 raise

@@ -98,7 +98,7 @@ class ResponseReader:
 
     def _read_one(self) -> None:
         """Read the next response and give it to the function that waits for it."""
-        answered, response = self._in_flight.receive(self._frames.receive_small(self._in_flight.time_left))
+        answered, response = self._in_flight.receive(self._frames.receive(self._in_flight.time_left))
         answered(response, None)
 
     def has_been_left(self) -> bool:

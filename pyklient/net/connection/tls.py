@@ -131,9 +131,10 @@ class TlsTransport:
             count = self._decrypt(view, time_left)
         return bytes(buffer[:count])
 
-    def receive(self, size: int, time_left: TimeLeft) -> memoryview:
+    def receive(self, size: int, time_left: TimeLeft, head: bytes = b"") -> memoryview:
         whole = memoryview(bytearray(size))
-        have = 0
+        have = len(head)
+        whole[:have] = head
         while have < size:
             have += self._decrypt(whole[have:], time_left)
         return whole

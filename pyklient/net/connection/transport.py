@@ -126,8 +126,9 @@ class Transport(Protocol):
         """Send as much of *parts* as possible without waiting, and return the remainder. Raises
         BrokerConnectionError."""
 
-    def receive(self, size: int, time_left: TimeLeft) -> memoryview:
-        """Return exactly *size* bytes, in new memory. Raises PeerClosedError at the end of the stream."""
+    def receive(self, size: int, time_left: TimeLeft, head: bytes = b"") -> memoryview:
+        """Return exactly *size* bytes, in new memory. The first of them are *head*, which was received
+        before. Raises PeerClosedError at the end of the stream."""
 
     def receive_some(self, limit: int, time_left: TimeLeft) -> bytes:
         """Return the bytes that have arrived, at least one and at most *limit*. Waits if there are none.
@@ -191,10 +192,11 @@ class TcpTransport:
             raise self._broken(error) from error
         return _unsent(parts, sent)
 
-    def receive(self, size: int, time_left: TimeLeft) -> memoryview:
+    def receive(self, size: int, time_left: TimeLeft, head: bytes = b"") -> memoryview:
         # The system provides a page when it is first written to: a large length alone takes no memory.
         whole = memory(size)
-        have = 0
+        have = len(head)
+        whole[:have] = head
         while have < size:
             if (seconds := time_left()) != self._longest_receive:
                 self._set_timeout(socket.SO_RCVTIMEO, seconds)
