@@ -72,7 +72,8 @@ class Producer(TransactionalProducer):
             )
         self._config = config
         self._client = NetworkClient(config)
-        self._thread = SenderThread(f"pyklient-producer {config.client_id}")
+        lookout = 0.0 if config.transactional_id is None else config.linger_ms / 1000
+        self._thread = SenderThread(f"pyklient-producer {config.client_id}", lookout=lookout)
         self._accumulator, self._sender, self._transactions = assemble(config, self._client, self._thread)
         self._closed = self._forked = False
         if type(self).send is Producer.send:

@@ -10,7 +10,7 @@ import pytest
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import KafkaError
 from pyklient.producer.threads.sender_thread import SenderThread, SenderWork
-from pyklient.producer.threads.timers import Timed
+from pyklient.producer.threads.timers import NEVER, Timed
 from tests.net.scripted import HANG_UP, SILENCE
 from tests.producer.script import (
     ONE_BY_ONE,
@@ -241,6 +241,32 @@ def test_it_wakes_for_what_is_due_before_its_timer_and_only_for_that(
     assert diary.steps == before
     sender.wake(time.monotonic())
     wait_until(lambda: diary.steps > before)
+
+
+def test_with_a_lookout_a_batch_that_is_due_later_does_not_wake_the_thread(diary: Diary) -> None:
+    sender = SenderThread("pyklient-producer test", lookout=3_600)
+    sender.assign(diary)
+    sender.start()
+    on_thread(sender, lambda: None)
+    wait_until(lambda: 0 < sender._sleeps_until < NEVER)
+    before = diary.steps
+    sender.notify(time.monotonic() + 7_200)
+    assert sender._wakeups.empty()
+    assert diary.steps == before
+    sender.notify(time.monotonic())
+    wait_until(lambda: diary.steps > before)
+    sender.post(diary.stop)
+    assert sender.join(5)
+
+
+def test_a_lookout_ends(diary: Diary) -> None:
+    sender = SenderThread("pyklient-producer test", lookout=0.001)
+    sender.assign(diary)
+    sender.start()
+    on_thread(sender, lambda: None)
+    wait_until(lambda: sender._sleeps_until == NEVER)
+    sender.post(diary.stop)
+    assert sender.join(5)
 
 
 def test_while_the_brokers_are_full_new_batches_cause_no_pass_and_none_is_missed(diary: Diary) -> None:
