@@ -116,9 +116,7 @@ class BrokerChannel:
 
 def _ask(step: Ask, connection: Connection, deadline: float) -> Any:
     remaining = max(deadline - time.monotonic(), 0.001)
-    return connection.ask(
-        step.request, remaining, max_version=step.max_version, min_version=step.min_version
-    )
+    return connection.ask(step.request, remaining, max_version=step.max_version, min_version=step.min_version)
 
 
 def _refresh(step: Refresh, connection: Connection, deadline: float) -> Metadata:

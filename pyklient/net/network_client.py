@@ -334,6 +334,9 @@ class NetworkClient:
         raise _none_reached(list(failures.values()))
 
     def _open(self, endpoint: Endpoint, purpose: Purpose, timeout: float) -> Connection:
+        live = self._pool.live(endpoint.node_id, purpose)
+        if live is not None and live.endpoint == endpoint:
+            return live
         try:
             connection = self._pool.get(endpoint, purpose, timeout)
         except (BrokerConnectionError, KafkaTimeoutError) as error:

@@ -140,7 +140,8 @@ class ClientFraming:
         if flexible is not None and version >= flexible:
             reader.skip_tagged_fields()
         response = response_class.read(reader, version)
-        _expect_end(reader, response_class, version)
+        if reader.pos != reader.end:
+            _expect_end(reader, response_class, version)
         return correlation_id, response
 
 

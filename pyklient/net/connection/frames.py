@@ -6,7 +6,6 @@ from typing import Final
 from pyklient.errors import ProtocolError
 from pyklient.net.connection.transport import Endpoint, PeerClosedError, TimeLeft, Transport
 from pyklient.protocol.framing import frame_length
-from pyklient.protocol.primitives import Buffer
 
 __all__ = ["FrameReader"]
 
@@ -34,7 +33,9 @@ class FrameReader:
             while len(self._ahead) < _LENGTH_SIZE:
                 self._ahead += self._transport.receive_some(_FIRST_READ, time_left)
             ahead = self._ahead
-            size = self._size(ahead)
+            size = int.from_bytes(ahead[:_LENGTH_SIZE], "big")
+            if size > self._max_response:  # or negative
+                self._raise_wrong_size(ahead)
             stop = _LENGTH_SIZE + size
             if len(ahead) < stop:
                 frame = self._transport.receive(size, time_left, ahead[_LENGTH_SIZE:])
@@ -48,9 +49,10 @@ class FrameReader:
             message = f"{self._endpoint} closed the connection in the middle of a response"
             raise PeerClosedError(message) from error
 
-    def _size(self, head: Buffer) -> int:
+    def _raise_wrong_size(self, head: bytes) -> None:
+        """Raise a ProtocolError that tells why *head* is not the beginning of a response."""
         try:
-            return frame_length(head, self._max_response)
+            frame_length(head, self._max_response)
         except ProtocolError as error:
             if head[0] < 0x10:  # a length, and not the first letters of another protocol
                 raise ProtocolError(

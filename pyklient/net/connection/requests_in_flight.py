@@ -186,13 +186,14 @@ class RequestsInFlight:
         a request has timed out."""
         now = time.monotonic()
         with self._lock:
-            first = min(self._waiting.values(), key=_deadline_of, default=None)
+            first = min(self._waiting.values(), key=_deadline_of) if self._waiting else None
             if self.is_idle(now) and self.failure is None:
                 # Set while the lock is held, so that no request can be sent before.
                 self.failure = BrokerConnectionError(
                     f"the connection to {self._endpoint} was closed: it was idle for {self._max_idle:.0f} s"
                 )
-        self.raise_failure()
+        if self.failure is not None:
+            self.raise_failure()
         if first is None:
             return TICK
         if first.deadline <= now:

@@ -121,7 +121,8 @@ class BrokerQueue(Timed):
         if connection is None:
             return partial(self._submit, request)
         try:
-            self._raise_broken(request)
+            if self._broken is not None:
+                self._raise_broken(request)
             version = self._version_for(request, connection)
             received = partial(self._received, request)
             return connection.submit_at_once(
@@ -219,7 +220,7 @@ class BrokerQueue(Timed):
     def _not_sent(self, request: InFlightRequest, error: KafkaError) -> None:
         """Remove *request* from the requests in flight, because nothing of it has reached the broker. Retry
         or fail its batches."""
-        self._end(request)
+        self._end()
         self._lose_connection(request)
         self._unreachable(error)
         self._responses.unanswered(request.batches, error, in_doubt=False)
@@ -227,7 +228,7 @@ class BrokerQueue(Timed):
     def _answered(self, request: InFlightRequest, response: ProduceResponse | None) -> None:
         """Remove *request* from the requests in flight, because its *response* has arrived, and apply the
         response. With ``acks=0``, *response* is None."""
-        self._end(request)
+        self._end()
         if response is None:
             self._responses.sent(request.batches)
         else:
@@ -238,14 +239,16 @@ class BrokerQueue(Timed):
     def _unanswered(self, request: InFlightRequest, error: KafkaError) -> None:
         """Remove *request* from the requests in flight, because it will get no response. Retry or fail its
         batches, which the broker may have stored."""
-        self._end(request)
+        self._end()
         self._lose_connection(request)
         self._metadata.want()
         self._responses.unanswered(request.batches, error, in_doubt=True)
 
-    def _end(self, request: InFlightRequest) -> None:
+    def _end(self) -> None:
+        was_full = self.in_flight >= self._options.max_in_flight
         self.in_flight -= 1
-        self._changed.add(self)
+        if was_full or self.requests.line:
+            self._changed.add(self)
 
     def _lose_connection(self, request: InFlightRequest) -> None:
         """Use a new connection for the next request. Do nothing if the connection of *request* was already

@@ -136,7 +136,7 @@ class PartitionQueue(Timed):
     def stays_in_line(self, now: float) -> bool:
         """Return True if the queue, from which a batch was just drained, has another batch that may be sent
         now. Otherwise, record that the queue does not wait in a BrokerQueue any more."""
-        if self.ready(now):
+        if (self._waiting or self._to_retry) and self.ready(now):
             return True
         self.in_line = False
         # A queue whose next batch waits for a response need not be checked before.
@@ -213,7 +213,7 @@ class PartitionQueue(Timed):
             self.sequences.stored(batch.identity, batch.count)
         if self._gap.doubt is not None:
             self._gap.stored(batch)
-        if not self._in_flight:
+        if not self._in_flight and (self._gap.first is not None or self._gap.doubt is not None):
             self._close_gap()
         # A queue in line is looked at anyway as soon as its broker accepts a request.
         if not self.in_line and (self._waiting or self._to_retry):

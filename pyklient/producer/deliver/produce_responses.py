@@ -237,7 +237,8 @@ class ProduceResponses:
         if not batch.expired:
             self._counts.deliver(queue.at, batch.count, batch.size, now - batch.batch.created, now)
             if is_next:
-                self._report(batch.batch, batch.first, batch.stop, base_offset, log_append_time_ms, None)
+                first = batch.first
+                self._report(batch.batch, first, first + batch.count, base_offset, log_append_time_ms, None)
             else:
                 queue.outcomes.add(batch, base_offset, log_append_time_ms, None)
                 self._report_outcomes(queue)

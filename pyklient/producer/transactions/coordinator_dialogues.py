@@ -296,8 +296,8 @@ def _commit_offsets(
 def end(
     coordinator: Coordinator, transaction: Transaction, identity: Identity, *, committed: bool
 ) -> Dialogue[Identity]:
-    """Commit or abort *transaction*. Return the identity of the producer's next transaction: in version 2
-    of the protocol, the coordinator has raised the epoch."""
+    """Return a dialogue that commits or aborts *transaction*, and returns the identity of the producer's next
+    transaction: in version 2 of the protocol, the coordinator has raised the epoch."""
     transactional_id, version = transaction.transactional_id, transaction.version
     request = EndTxnRequest(
         transactional_id=transactional_id,
@@ -321,7 +321,7 @@ def end(
             return identity
         return Identity(response.producer_id, response.producer_epoch)
 
-    return (yield from coordinator.ask(attempt))
+    return coordinator.ask(attempt)
 
 
 def epoch_of_time_out(

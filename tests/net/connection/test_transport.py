@@ -104,6 +104,12 @@ def test_an_answer_that_pauses_longer_than_a_tick_is_still_received_whole() -> N
         timer.join()
 
 
+def test_bytes_that_were_received_before_come_first() -> None:
+    with linked() as (transport, far):
+        far.sendall(b"def")
+        assert bytes(transport.receive(6, time_left(), b"abc")) == b"abcdef"
+
+
 def test_nothing_is_received_where_nothing_is_asked_for() -> None:
     with linked() as (transport, _):
         assert bytes(transport.receive(0, time_left())) == b""

@@ -62,8 +62,8 @@ MUTANTS: Final = (
     Mutant(
         "net: an answer may be of any size",
         "pyklient/net/connection/frames.py",
-        "return frame_length(head, self._max_response)",
-        "return frame_length(head, 1 << 31)",
+        "if size > self._max_response:",
+        "if size > 1 << 31:",
         (
             "tests/net/connection/test_connection.py::test_impossible_lengths_are_refused_before_memory_is_taken",
         ),
