@@ -315,8 +315,9 @@ def end(
             max_version=_LAST_OF_VERSION_1 if version == 1 else None,
             min_version=0 if version == 1 else _LAST_OF_VERSION_1 + 1,
         )
-        what = "commit" if committed else "abort"
-        _check(response.error_code, f"cannot {what} the transaction of {transactional_id!r}")
+        if response.error_code:
+            what = "commit" if committed else "abort"
+            raise broker_error(response.error_code, f"cannot {what} the transaction of {transactional_id!r}")
         if response.producer_id < 0:
             return identity
         return Identity(response.producer_id, response.producer_epoch)

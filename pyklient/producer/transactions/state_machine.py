@@ -1,6 +1,7 @@
 """The state of a transactional producer, and the lock that a thread holds while it changes the state."""
 
 import time
+from threading import Lock
 from types import TracebackType
 from typing import NoReturn
 
@@ -61,7 +62,7 @@ class StateMachine:
 
         *timeout* is in seconds; None means *max_block*.
         """
-        return _Call(self, name, timeout)
+        return _Call(self, self._lock, name, timeout)
 
     def enter(self, name: str, timeout: float | None) -> float:
         """Acquire the transaction lock for a call of the method *name*. Return the deadline of the call."""
@@ -80,10 +81,6 @@ class StateMachine:
         if self.state is State.OPEN and self._transaction.failure is not None:
             self.move(Event.FAILURE)
         return deadline
-
-    def leave(self) -> None:
-        """Release the transaction lock."""
-        self._lock.release()
 
     def require(self, name: str, *states: State) -> None:
         """Raise an error if the method *name* was called in another state than *states*."""
@@ -123,12 +120,14 @@ class StateMachine:
 
 
 class _Call:
-    """A call that holds the transaction lock of *machine*: less work than a generator as context manager."""
+    """A call that holds *lock*, the transaction lock of *machine*. This is less work than a generator as
+    context manager."""
 
-    __slots__ = ("_machine", "_name", "_timeout")
+    __slots__ = ("_lock", "_machine", "_name", "_timeout")
 
-    def __init__(self, machine: StateMachine, name: str, timeout: float | None) -> None:
+    def __init__(self, machine: StateMachine, lock: Lock, name: str, timeout: float | None) -> None:
         self._machine = machine
+        self._lock = lock
         self._name = name
         self._timeout = timeout
 
@@ -141,4 +140,4 @@ class _Call:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._machine.leave()
+        self._lock.release()
