@@ -29,6 +29,7 @@ _TIMEOUT = 300
 _FIGURES: dict[Figure, Callable[[Measured], float]] = {
     "CPU": lambda run: run.cpu_per_record_us,
     "wall": lambda run: run.wall_per_record_us,
+    "p50": lambda run: run.percentiles_ms["p50"],
     "p99": lambda run: run.percentiles_ms["p99"],
 }
 

@@ -55,7 +55,7 @@ pyklient in the first row of the table. |
 | p50 ms, p99 ms, p99.9 ms | Latencies in milliseconds: 50 %, 99 % and 99.9 % of the records were confirmed \
 within this time. The time begins when the program is meant to send the record. If the program sends it \
 late, because the client has delayed the record before it, this delay counts too. |
-| p99 / pyklient | The ratio of "p99 ms". |
+| p50 / pyklient, p99 / pyklient | The ratios of "p50 ms" and of "p99 ms". |
 
 Every producer has `acks=all`, unless its row says something else, and every program checks that each record
 was confirmed. After each run of a producer, the benchmark asks the broker how many records it has stored.
@@ -76,8 +76,8 @@ A target is what pyklient is meant to reach. "CPU 5 times less" is about the CPU
 faster" about the time per record, and "p99 no worse" about the latency. Values have 100 B if the scenario
 names no size. Mirrors copy flights as JSON. The column "measured" shows the other client's figure divided by
 pyklient's, so a larger number is better for pyklient. A target is reached if the median of these ratios is at
-least the number in the target, or at least 1 for "p99 no worse" and "no slower". "0.8 times as fast" is about
-a mirror compared with a producer alone. The mirror also reads, so it may take up to 1.25 times as long."""
+least the number in the target, or at least 1 for "no worse" and "no slower". "0.8 times as fast" is about a
+mirror compared with a producer alone. The mirror also reads, so it may take up to 1.25 times as long."""
 
 
 def page(

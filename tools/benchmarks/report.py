@@ -97,8 +97,8 @@ def _words(target: Target) -> str:
     """Return the words of the column "target"."""
     if target.figure == "CPU":
         return f"CPU {target.factor:g} times less"
-    if target.figure == "p99":
-        return "p99 no worse"
+    if target.figure in ("p50", "p99"):
+        return f"{target.figure} no worse"
     if target.factor == 1:
         return "no slower"
     return f"{target.factor:g} times {'faster' if target.factor > 1 else 'as fast'}"
@@ -114,7 +114,7 @@ def _against_first(results: Results, name: str, figure: Figure) -> str:
 
 
 def _latency_rows(results: Results) -> tuple[list[str], list[list[str]]]:
-    heads = ["client", "p50 ms", "p99 ms", "p99.9 ms", "p99 / pyklient"]
+    heads = ["client", "p50 ms", "p99 ms", "p99.9 ms", "p50 / pyklient", "p99 / pyklient"]
     return heads, [
         [
             name,
@@ -122,6 +122,7 @@ def _latency_rows(results: Results) -> tuple[list[str], list[list[str]]]:
                 f"{results.median(name, partial(_percentile, share=share)):.2f}"
                 for share in ("p50", "p99", "p99.9")
             ),
+            _against_first(results, name, "p50"),
             _against_first(results, name, "p99"),
         ]
         for name in results.runs

@@ -7,7 +7,7 @@ from tools.benchmarks.work import Compression
 
 __all__ = ["SCENARIOS", "TARGETS", "Contender", "Figure", "Scenario", "Target"]
 
-Figure = Literal["CPU", "wall", "p99"]
+Figure = Literal["CPU", "wall", "p50", "p99"]
 
 
 @dataclass(frozen=True)
@@ -194,6 +194,8 @@ class Target:
     factor: float
 
 
+_BOTH = ("pyklient", "confluent-kafka")
+_PERCENTILES: tuple[Figure, ...] = ("p50", "p99")
 _THREE_TIMES_LESS: tuple[tuple[Figure, float], ...] = (("CPU", 3), ("wall", 1))
 
 TARGETS = (
@@ -207,7 +209,11 @@ TARGETS = (
     Target("consume Arrow batches", CONSUME, ARROW.name, CONFLUENT_CONSUME.name, "CPU", 15),
     Target("produce 1 KiB", PRODUCE_1K, SEND.name, CONFLUENT_SEND.name, "CPU", 3),
     Target("consume 1 KiB", CONSUME_1K, MESSAGES.name, CONFLUENT_CONSUME.name, "CPU", 2.5),
-    Target("latency of one record", LATENCY, "pyklient", "confluent-kafka", "p99", 1),
+    *(
+        Target(f"latency at {scenario.rate:,} records a second", scenario, *_BOTH, figure, 1)
+        for scenario in (LATENCY, LATENCY_10K)
+        for figure in _PERCENTILES
+    ),
     Target("mirror, decode and encode nothing", MIRROR_FLIGHTS, PASSED_ON.name, DECODED.name, "CPU", 5),
     Target("mirror, decode and encode", MIRROR_FLIGHTS, DECODED.name, BESIDE_SEND.name, "wall", 0.8),
     Target("mirror, decode and encode", MIRROR_FLIGHTS, DECODED.name, MIRROR_MAKER.name, "wall", 2),

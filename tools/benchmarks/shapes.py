@@ -12,6 +12,7 @@ from tools.benchmarks.work import Compression
 __all__ = ["GROUPS", "SHAPES", "Group", "Row"]
 
 _BATCHES = "Batch sizes"
+_ARROW = "Arrow batches by batch size"
 _PARTITIONS = "Partitions"
 _MESSAGES = "Message sizes"
 _COMPRESSION = "Compression of flights as JSON"
@@ -79,6 +80,15 @@ def _of_batches(records: int, produced: tuple[int, int], consumed: tuple[int, in
     return Row(f"produce, {name}", produce, records), Row(f"consume, {name}", consume, records)
 
 
+def _of_arrow(records: int, own: int, theirs: int) -> Row:
+    name = f"{records:,} record{'s' if records > 1 else ''}"
+    contenders = (
+        Contender("pyklient", "own", "consume-arrow", own),
+        Contender("confluent-kafka", "confluent", "consume", theirs),
+    )
+    return Row(name, Scenario(f"{_ARROW}: {name}", contenders, batch_records=records))
+
+
 def _of_partitions(partitions: int, produced: tuple[int, int], consumed: tuple[int, int]) -> tuple[Row, Row]:
     name = f"{partitions:,} partition{'s' if partitions > 1 else ''}"
     produce = Scenario(
@@ -136,6 +146,18 @@ GROUPS = (
             *_of_batches(10_000, (3_000_000, 1_200_000), (6_000_000, 1_500_000)),
         ),
         axis="records in a batch",
+    ),
+    Group(
+        _ARROW,
+        "Values have 100 B, and batches have so many records. pyklient reads them with `arrow_batches`, and "
+        "computes the total length of the values with `pyarrow.compute`. confluent-kafka makes a message "
+        "object of each record.",
+        (
+            _of_arrow(1, 200_000, 200_000),
+            _of_arrow(18, 2_500_000, 1_000_000),
+            _of_arrow(150, 6_000_000, 1_500_000),
+            _of_arrow(10_000, 12_000_000, 1_500_000),
+        ),
     ),
     Group(
         _PARTITIONS,
