@@ -109,6 +109,7 @@ def _controller(attempts: "count[int]") -> Dialogue[int]:
 
 
 def _error_of(result: Any, what: str) -> BrokerError:
-    """Return the BrokerError for the error code in *result*, with the broker's own message if it sent one."""
+    """Return the BrokerError for the error code in *result*. Its text begins with *what*, and has the
+    broker's own message if the broker sent one."""
     said = getattr(result, "error_message", None)
     return broker_error(result.error_code, f"{what} (broker: {said})" if said else what)

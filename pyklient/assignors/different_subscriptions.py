@@ -84,8 +84,8 @@ class DifferentSubscriptions:
         return took_away
 
     def _give(self, partition: TopicPartition, *, within_racks: bool = False) -> bool:
-        """Assign *partition* to the subscriber with the fewest partitions. Return False if there is no
-        subscriber."""
+        """Assign *partition* to the subscriber with the fewest partitions. If *within_racks* is true, only
+        subscribers in the rack of a replica get it. Return False if there is no such subscriber."""
         for member in self._by_load:
             if partition.topic in self._topics_of[member] and not (
                 within_racks and self._racks.differ(member, partition)

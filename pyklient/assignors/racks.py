@@ -38,7 +38,7 @@ class Racks:
         return self._of_member.get(member_id) in self._of_partition[partition]
 
     def differ(self, member_id: str, partition: TopicPartition) -> bool:
-        """Return True if racks matter, and *partition* has no replica in the rack of the member."""
+        """Return True if racks matter, and the member is in a rack in which *partition* has no replica."""
         return self.matter and self.has(member_id) and not self.match(member_id, partition)
 
     def fewest_members_first(self, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:

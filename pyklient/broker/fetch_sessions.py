@@ -188,7 +188,8 @@ class FetchSessionCache:
         return FetchContext(requested, session, incremental=True)
 
     def _open(self, requested: list[RequestedPartition], *, by_id: bool) -> FetchSession | None:
-        """Return a new fetch session; None if it would be empty or too large for the cache."""
+        """Return a new fetch session; None if it would be empty or too large for the cache. *by_id* is true
+        if its requests name topics by their ids."""
         if not requested or len(requested) > self._max_partitions or not self._slots:
             return None
         session_id = random.randint(1, _LAST_EPOCH)

@@ -56,7 +56,8 @@ class BrokerConnection:
         """The number of requests on the connection, in the profile 0.7."""
         self._opened_at = 0.0
         self._told: Connection | None = None
-        """The connection whose last request has no response; None if there is no such connection."""
+        """The connection over which the last request was sent, if this request has no response. Otherwise
+        None."""
         self._closed = False
         self.forked = False
         """True in a child process after a fork. Only the parent process can use the connection."""

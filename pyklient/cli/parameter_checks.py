@@ -79,9 +79,9 @@ def moment(given: str) -> datetime:
 
 
 def ago(given: str) -> datetime:
-    """Return the time that is as long ago as *given* says. Raises ValueError if *given* is not a duration of
-    days, hours, minutes and seconds in the format of ISO 8601, or if the time would be before the
-    year 1."""
+    """Return the present time minus the duration *given*, such as ``PT2H``. Raises ValueError if *given* is
+    not a duration of days, hours, minutes and seconds in the format of ISO 8601, or if the time would be
+    before the year 1."""
     try:
         return datetime.now().astimezone() - _duration(given)
     except OverflowError:

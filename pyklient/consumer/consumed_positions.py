@@ -52,11 +52,13 @@ class Positions:
         return self._unfinished is not None and not self._unfinished
 
     def end_with(self, ends: Mapping[TopicPartition, int | None]) -> None:
-        """Finish the stream when all partitions in *ends* have been handed out up to these offsets."""
+        """Finish the stream when all partitions in *ends* have been handed out up to these offsets. An end of
+        None is never reached."""
         self._ends, self._unfinished = ends, set(ends)
 
     def note(self, owned: OwnedPartition, offset: int, *, read: bool = True) -> None:
-        """Record that the messages of *owned* before *offset* have been handed out."""
+        """Record that the messages of *owned* before *offset* have been handed out. *read* is false if
+        *offset* was only looked up."""
         self._known[owned.partition] = self.at(owned, offset, read=read)
         if self._unfinished is not None:
             end = self._ends.get(owned.partition)

@@ -221,10 +221,10 @@ class KafkaStream:
     def rewind(self) -> None:
         """Continue the partitions of this stream at their positions in the connector's offset store.
 
-        Call this method when a transaction has failed and is not repeated, after it was rolled back, in the
-        thread that reads the stream. Discard the results that are not stored: their messages are handed out
-        again, unless another member owns their partitions now. Raises the same ConfigurationError and
-        StreamInUseError as :meth:`save_offsets`.
+        Call this method after a failed transaction was rolled back, if the transaction is not repeated. Call
+        it in the thread that reads the stream. Discard the results that are not stored: their messages are
+        handed out again, unless another member owns their partitions now. Raises the same ConfigurationError
+        and StreamInUseError as :meth:`save_offsets`.
         """
         self._control.rewind(self._core)
 

@@ -110,9 +110,9 @@ class PartitionSyncs:
                 syncs.note(each.offset, each.target_offset, each.record_count)
 
     def _read_unread(self) -> None:
-        """Read the stored syncs that could not be read before. If that fails again, begin without syncs.
-        Committed offsets before the records that are copied from now on are then translated to smaller
-        offsets."""
+        """Read the stored syncs that could not be read before. If that fails again, begin without syncs. A
+        committed offset that is smaller than the offset of the next copied record is then translated to the
+        start of the log."""
         partitions, self._unread = self._unread, set()
         try:
             self._read(partitions)

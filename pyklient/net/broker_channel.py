@@ -107,8 +107,8 @@ class BrokerChannel:
         return self._attempt(call, client_id, deadline)
 
     def _attempt(self, call: Callable[[Connection, float], Any], client_id: str, deadline: float) -> Any:
-        """Open a connection if there is none, and return the result of *call* with this connection and a
-        deadline."""
+        """Open a connection if there is none. Call *call* with the connection and a deadline, and return its
+        result."""
         connection = self._pool.get(self.endpoint, Purpose.OTHER, deadline - time.monotonic())
         connection.use_client_id(client_id)
         return call(connection, min(deadline, time.monotonic() + self._request_timeout))

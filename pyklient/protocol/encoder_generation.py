@@ -142,7 +142,8 @@ class _EncoderSource(FunctionSource):
         """Generate code that checks if ``x`` is None. The ``with`` block generates the code that writes
         ``x`` if it is not None.
 
-        The generated code encodes None as null if *nullable*, and raises an error if not.
+        The generated code encodes None as null if *nullable*, and raises an error if not. The length of null
+        is compact if *compact*. Otherwise it has four bytes if *wide*, and two bytes if not.
         """
         if not nullable:
             self.add("if x is None: reject_null()")

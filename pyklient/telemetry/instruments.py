@@ -138,8 +138,8 @@ def _latencies(found: ProducerMetrics | ConsumerMetrics) -> Iterator[Value]:
 def _requests(
     pick: Callable[[RequestMetrics], float],
 ) -> Callable[[ProducerMetrics | ConsumerMetrics], Iterator[Value]]:
-    """Return a function that yields the result of *pick* for each kind of request to each broker, and its
-    attributes."""
+    """Return a function that yields the result of *pick* for each kind of request to each broker, with the
+    attributes of the broker and the request."""
 
     def values(found: ProducerMetrics | ConsumerMetrics) -> Iterator[Value]:
         summed: dict[tuple[str, str], tuple[float, Attributes]] = {}

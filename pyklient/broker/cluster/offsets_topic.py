@@ -25,7 +25,7 @@ def group_partition(group_id: str, partitions: int) -> int:
 
 
 def offsets_topic_configs(config: BrokerConfig) -> dict[str, str | None]:
-    """Return the settings with which a broker with *config* creates the topic, as in Kafka."""
+    """Return the settings with which a broker with *config* creates ``__consumer_offsets``, as in Kafka."""
     return {
         "cleanup.policy": "compact",
         "compression.type": "producer",

@@ -18,7 +18,7 @@ def transaction_partition(transactional_id: str, partitions: int) -> int:
 
 
 def transaction_topic_configs(config: BrokerConfig) -> dict[str, str | None]:
-    """Return the settings with which a broker with *config* creates the topic, as in Kafka."""
+    """Return the settings with which a broker with *config* creates ``__transaction_state``, as in Kafka."""
     return {
         "cleanup.policy": "compact",
         "compression.type": "uncompressed",

@@ -26,7 +26,7 @@ def expired_offsets(
 
     The offsets of a group that has lost its members expire together, *retention_ms* after *empty_since_ms*.
     While consumers use the group, an offset expires *retention_ms* after its commit if no member subscribes
-    to its topic, and only between rebalances. In a group that never had members, an offset expires
+    to its topic. No offset expires during a rebalance. In a group that never had members, an offset expires
     *retention_ms* after its commit. An offset with an expire timestamp expires at that time instead.
     """
     subscribed: set[str] = set()

@@ -78,9 +78,9 @@ def _added(
     *,
     verify_only: bool = False,
 ) -> _TopicResults:
-    """Return the part of the response for one transaction.
-
-    If a partition does not exist, no partition is added.
+    """Add the partitions in *topics* to one transaction, and return the part of the response for it. If a
+    partition does not exist, no partition is added. If *verify_only* is true, only check that the partitions
+    have been added.
     """
     partitions = [TopicPartition(topic.name, index) for topic in topics for index in topic.partitions]
     unknown = {each for each in partitions if not _exists(node, each)}

@@ -40,7 +40,7 @@ class ClientConfig:
     """The name by which error messages refer to the client."""
 
     waiting_option: ClassVar[str] = "default_api_timeout_ms, or the timeout of the call,"
-    """The part of an error message that names the option which limits how long a call waits for a broker."""
+    """A part of an error message: it names the option that limits how long a call waits for a broker."""
 
     bootstrap_servers: str | Sequence[str] = option(
         DEFAULT_SERVERS,

@@ -68,7 +68,8 @@ class OffsetCommitter:
 
     def begin(self, assignment: Assignment, assigned: Collection[TopicPartition]) -> None:
         """Prepare for *assignment*, in which the partitions *assigned* are new. Forget the positions that
-        must not be committed under *assignment*, unless they are to be saved in an offset store."""
+        must not be committed under *assignment*. With an offset store, do nothing, because the program saves
+        the positions itself."""
         if not isinstance(self._store, SavedPositions):
             self._uncommitted.begin(assignment, assigned)
 

@@ -145,7 +145,7 @@ class FetchPlan:
 
     def _look_at(self, states: list[FetchedPartition], now: float, least: int) -> None:
         """Decide how much may be fetched of the partitions of *states*. The decisions about all other
-        partitions stay."""
+        partitions stay. *now* and *least* are those of ``FetchBudget.allow``."""
         may_fetch = states
         if self._config.queued_max_message_chunks is not None:
             may_fetch = within_queues(states)

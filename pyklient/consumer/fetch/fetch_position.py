@@ -115,7 +115,7 @@ class Cursor:
         self.wake_fetcher()
 
     def wake_fetcher(self) -> None:
-        """Wake a fetcher that waits because the fetch budget is used up, so that it checks if it may fetch
+        """If a fetcher waits because the fetch budget is used up, wake it, so that it checks if it may fetch
         this partition."""
         if (on_decoded := self.on_decoded) is not None:
             self.on_decoded = None

@@ -81,7 +81,8 @@ class FetchSession:
         self, wanted: Mapping[TopicPartition, Wanted], changed: Collection[TopicPartition] | None, by_id: bool
     ) -> tuple[Mapping[TopicPartition, Wanted], Mapping[TopicPartition, Wanted]]:
         """Return the entries of *wanted* that are new or have changed, and the earlier entries that are not
-        wanted any more. Remember *wanted* for the next call."""
+        wanted any more. Remember *wanted* for the next call. *by_id* is true if the request names topics by
+        their ids."""
         known = self._known
         named: dict[TopicPartition, Wanted] = {}
         forgotten: dict[TopicPartition, Wanted] = {}

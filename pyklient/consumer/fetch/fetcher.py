@@ -254,7 +254,8 @@ class Fetcher:
         self._memory.compact_some(self._budget.idle_allowed)
 
     def _queue(self, state: FetchedPartition, data: _PartitionData, asked: int) -> list[FetchedBatches]:
-        """Put the records in *data*, up to the last whole batch, into the queue of *state*."""
+        """Put the records in *data*, up to the last whole batch, into the queue of *state*. *asked* is the
+        number of bytes that the request asked for."""
         records: memoryview = memoryview(data.records or b"")
         cursor = state.cursor
         self._plan.note_change(cursor)

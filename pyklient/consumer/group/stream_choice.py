@@ -52,9 +52,9 @@ class StreamChoice:
     ) -> None:
         """Choose a stream for each of *partitions*.
 
-        The partitions in *stay* keep their streams. All other partitions lose their streams. *numbers* has
-        the number of the stream of each partition, among the streams of its topic. Without *numbers*, the
-        partitions are divided evenly between the streams.
+        The partitions in *stay* keep their streams. A partition that is in neither of the two loses its
+        stream. *numbers* has the number of the stream of each partition, among the streams of its topic.
+        Without *numbers*, the partitions are divided evenly between the streams.
         """
         self._stream_of = {each: stream for each, stream in self._stream_of.items() if each in stay}
         load = Counter(self._stream_of.values())

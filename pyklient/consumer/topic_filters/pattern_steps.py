@@ -133,8 +133,8 @@ class _Steps:
         return number
 
     def _make_choice(self, number: int, steps: list[int], again: int | None = None) -> None:
-        """Make step *number* a choice between *steps*. The choice tries only the steps that can read the next
-        character.
+        """Make step *number* a choice between *steps*, with *again* as its step for a second time. The choice
+        tries only the steps that can read the next character.
 
         Steps that read the same single character become one step, which is followed by the choice between the
         steps after them. So a filter that lists a thousand topics reads their common beginning only once.

@@ -1,6 +1,6 @@
 """Appends rows of Arrow columns to batches, in Python. ``arrow_rows.pxi`` must behave exactly as this module.
 
-A row becomes the same record as a call of ``Appender.send`` with its cells: the same bytes, partition and
+A row results in the same record as a call of ``Appender.send`` with its cells: the same bytes, partition and
 memory accounting. Buffers are checked when an ArrowRows is made, so that later loops need no checks.
 """
 

@@ -1,8 +1,8 @@
 """Appends copies of messages to batches, in Python. ``message_appending.pxi`` must behave exactly as this
 module.
 
-A copy becomes the same record as a call of ``Appender.send`` with the fields of the message: the same bytes,
-partition and memory accounting.
+A copy results in the same record as a call of ``Appender.send`` with the fields of the message: the same
+bytes, partition and memory accounting.
 """
 
 from array import array

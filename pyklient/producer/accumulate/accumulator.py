@@ -243,7 +243,7 @@ class RecordAccumulator:
         on_delivery: Callable[[Delivery], object] | None,
         deadline: float,
     ) -> Delivery | None:
-        """Append *record*. If there is not enough memory, first wait until other batches release memory.
+        """Append *record* to partition *number* (None: the sticky one). If memory is short, wait for it.
 
         Return None if the partitions of the topic have changed meanwhile. Raises BufferFullError if there is
         not enough memory at *deadline*, or, in the sender's thread, now.

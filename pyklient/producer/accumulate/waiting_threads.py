@@ -31,8 +31,8 @@ class WaitingThreads:
         return self.wakeups[0] is wakeup
 
     def need_memory(self, much_is_free: bool) -> bool:
-        """Return True if the first thread is to be woken, because memory was released. The lock is not
-        needed."""
+        """Return True if the first thread is to be woken, because memory was released. *much_is_free* is the
+        result of ``Limits.much_is_free``. The lock is not needed."""
         return bool(self.wakeups) and (much_is_free or not self.gathering)
 
     def wake_first(self) -> None:

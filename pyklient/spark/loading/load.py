@@ -103,8 +103,8 @@ def load(
     one. *include_headers*, *fail_on_data_loss* and *min_partitions* are options of the source, and *options*
     are those of ``pyklient.read``. The load must have the same cluster and columns as earlier loads in the
     directory, and at least one of their topics, unless *allow* has "cluster", "columns" or "topics".
-    *rewind_to* is a time, or an offset for some partitions. The load reads the records from there on again:
-    it replaces the first load that has such a record, and all later loads, in one step, and begins where the
+    *rewind_to* is a time, or an offset for some partitions. The load reads all later records again: it
+    replaces the first load that has such a record, and all later loads, in one step, and begins where the
     first of them began. *watch* is called with a LoadProgress several times a second, from another thread.
 
     Raises LoadConflictError if another load was published first; DataLossError if records were deleted before

@@ -115,7 +115,7 @@ def _available(
 
     If *wanted* begins after the end of the log, records of the log were lost, or the topic was deleted and
     created again. *same_topic* is true if the topic id shows that the topic was not created again. The load
-    then reads nothing. Otherwise it reads the new topic from its first offset.
+    then reads nothing. Otherwise it reads the new topic from its first offset up to the offset *latest*.
     """
     kept, problem = available(wanted, log)
     if wanted.start <= log.next:

@@ -38,7 +38,8 @@ class Rewind:
 
 def check_rewind(rewind_to: RewindTo, max_records: int | None) -> RewindTo:
     """Return *rewind_to* if it is a time with a time zone, or maps partitions to offsets. Otherwise raise
-    ConfigurationError or TypeError."""
+    ConfigurationError or TypeError. Also raise ConfigurationError if *max_records* is given, which cannot be
+    combined with it."""
     if max_records is not None:
         raise ConfigurationError(
             "rewind_to replaces loads as a whole, so it cannot be combined with max_records: leave one of "

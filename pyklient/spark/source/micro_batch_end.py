@@ -59,8 +59,8 @@ class MicroBatchEnd:
         return self._initial
 
     def end_at_current_offsets(self) -> None:
-        """Set the end of the query to the end of the topics that the next lookup finds, as
-        Trigger.AvailableNow requires."""
+        """Let the query end where the topics end at the time of the next lookup, as Trigger.AvailableNow
+        requires."""
         self._available_now = True
 
     def after(self, begin: Offsets | None, *, limited: bool) -> Offsets:

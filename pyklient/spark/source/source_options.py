@@ -160,7 +160,7 @@ def _subscription(values: Mapping[str, Any]) -> Subscription:
 
 def _bound(values: Mapping[str, Any], side: str, default: int) -> Bound:
     """Return the start of the query if *side* is "starting", or its end if *side* is "ending", from the
-    options in *values*.
+    options in *values*. If no option sets it, it is the offset *default*.
 
     Several options can set the same bound, such as startingOffsets and startingTimestamp. If more than one of
     them is set, use the one that Spark's own Kafka source prefers.

@@ -160,8 +160,8 @@ else:
             return ReadAllAvailable() if least is None else ReadMinRows(least)
 
         def prepareForTriggerAvailableNow(self) -> None:
-            """Set the end of the query to the present end of the topics. Spark reads up to there in as many
-            micro-batches as necessary."""
+            """Set the end of the query to the present end of the topics. Spark reads up to this end in as
+            many micro-batches as necessary."""
             self._end.end_at_current_offsets()
 
     def stream_reader(options: SourceOptions) -> StreamReader:

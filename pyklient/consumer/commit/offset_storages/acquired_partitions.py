@@ -178,7 +178,8 @@ class AcquiredPartitions:
 
 
 def fenced(partitions: Collection[TopicPartition], why: str, hint: str = "") -> OffsetStoreFencedError:
-    """Return the error that the positions of *partitions* were not saved, because of *why*."""
+    """Return the error that the positions of *partitions* were not saved, because of *why*. *hint* is added
+    at the end of its text."""
     names = ", ".join(map(str, sorted(partitions)))
     return OffsetStoreFencedError(
         f"the positions of {names} were not saved, because {why}. Let this error roll the transaction back, "
