@@ -12,8 +12,8 @@ from tools.transactions.arrivals import differences
 from tools.transactions.run import chain_through_faults
 
 _FAULTS = 10
-_MESSAGES = 6_000
-_RATE = 200
+_MESSAGES = 3_000
+_RATE = 100
 _SESSION_TIMEOUT_MS = 1_500
 
 

@@ -41,7 +41,7 @@ _OPTIONS: dict[str, Any] = {
 _PER_PRODUCER = 10
 _PATIENCE = 120.0
 _ROUND = 10 * _PARTITIONS
-_PAUSE = 0.002
+_PAUSE = 0.01
 
 
 def produce_through_faults(
