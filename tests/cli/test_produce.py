@@ -122,7 +122,7 @@ def test_lines_are_committed_in_transactions(pyklient: Pyklient, new_name: NewNa
     done = pyklient(*given, "--json", stdin=b'{"value":"f"}\n{"value":"g"}\n{"value":"h"}\nwrong\n')
     assert done.code == 1
     assert done.err.startswith("pyklient: line 4 is not JSON")
-    assert done.err.endswith("; 2 lines committed\n")
+    assert done.err.endswith("; 2 lines were committed\n")
     assert committed(pyklient, topic) == b"a\nb\nc\nd\ne\nf\ng\n"
 
 
@@ -131,5 +131,5 @@ def test_a_line_that_cannot_be_stored_aborts_its_transaction_alone(pyklient: Pyk
     done = pyklient(*given, stdin=b"a\nb\nc\n" + b"d" * 2_000 + b"\ne\n")
     assert done.code == 1
     assert done.err.startswith("pyklient: the transaction of the lines 3 to 4 was not committed: ")
-    assert done.err.endswith("; 2 lines committed\n")
+    assert done.err.endswith("; 2 lines were committed\n")
     assert committed(pyklient, small) == b"a\nb\n"
