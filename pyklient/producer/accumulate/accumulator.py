@@ -153,9 +153,9 @@ class RecordAccumulator:
         return len(self._unfinished) > 0
 
     def send_open_batches(self) -> None:
-        """Seal all batches under construction and wake the sender, because memory is short."""
+        """Make all batches under construction due and wake the sender, because memory is short."""
         with self.tracker.lock:
-            self.sealer.seal_for_memory(self._unfinished.drain_open())
+            self.sealer.seal_for_memory(self._unfinished.drain_open(), self.clocks.monotonic())
             self.thread.notify(self.clocks.monotonic())
 
     def forget(self, topic: str) -> None:

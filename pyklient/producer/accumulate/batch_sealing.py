@@ -5,7 +5,7 @@ A batch is sealed here, in a method of ``BatchSealer`` for each reason:
 
 - The next record does not fit into the batch, or one record has filled it.
 - The next records go to another partition, or a batch of a mirror follows.
-- ``flush`` or ``close`` was called, or memory is short.
+- ``flush`` or ``close`` was called, or memory is short and ``linger_ms`` has not passed.
 - ``linger_ms`` has passed since the batch was begun, and the sender sends the batch.
 - The batch has failed.
 
@@ -60,10 +60,12 @@ class BatchSealer:
         if batch.size >= self._batch_size:
             self._appender.seal_batch(batch)
 
-    def seal_for_memory(self, open_batches: Iterable[Batch]) -> None:
-        """Seal *open_batches* and make them due, because memory is short."""
+    def seal_for_memory(self, open_batches: Iterable[Batch], now: float) -> None:
+        """Seal *open_batches* and make them due, because memory is short. Those that are due at the time
+        *now*, because ``linger`` has passed, stay open until the sender sends them."""
         for batch in open_batches:
-            self.seal_early(batch)
+            if batch.created + self.linger > now:
+                self.seal_early(batch)
 
     def seal_for_flush(self, unfinished: Iterable[Batch]) -> None:
         """Seal the open batches among *unfinished*, because ``flush`` or ``close`` was called. Make the last

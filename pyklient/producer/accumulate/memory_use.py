@@ -7,7 +7,7 @@ from pyklient.kernel import Appender
 __all__ = ["MemoryUse"]
 
 _MUCH: Final = 8
-"""A thread that waits for memory continues when an eighth of ``buffer_memory`` is free."""
+"""An eighth of ``buffer_memory`` is much: a thread that waits for memory continues when it is free."""
 
 
 class MemoryUse:
@@ -16,10 +16,17 @@ class MemoryUse:
     def __init__(self, appender: Appender, limit: int) -> None:
         self._appender = appender
         self._limit = limit
+        self.much = limit // _MUCH
+        """An eighth of the limit, in bytes."""
 
     def fits(self, size: int, limit: int) -> bool:
         """Return True if a batch of *size* bytes can be begun without using more than *limit* bytes."""
         return self._appender.used_memory + size + Appender.OVERHEAD <= limit
+
+    @property
+    def is_short(self) -> bool:
+        """True if more than half of the memory is used: users' threads send faster than the brokers store."""
+        return self._appender.used_memory > self._limit // 2
 
     @property
     def much_is_free(self) -> bool:
@@ -28,4 +35,4 @@ class MemoryUse:
         If it continued as soon as its record fits, and brokers are slow, each record would cost a change of
         threads.
         """
-        return self._appender.used_memory <= self._limit - self._limit // _MUCH
+        return self._appender.used_memory <= self._limit - self.much

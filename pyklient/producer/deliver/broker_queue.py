@@ -15,6 +15,7 @@ from pyklient.net.backoff import Backoff
 from pyklient.net.connection.connection import Connection, Remainder
 from pyklient.net.network_client import NetworkClient, Purpose
 from pyklient.net.produce_versions import format_for
+from pyklient.producer.accumulate.memory_use import MemoryUse
 from pyklient.producer.deliver.partition_queue import PartitionQueue
 from pyklient.producer.deliver.produce_requests import InFlightRequest, ProduceRequests, RequestOptions
 from pyklient.producer.deliver.produce_responses import ProduceResponses
@@ -29,6 +30,9 @@ __all__ = ["BrokerQueue"]
 _SMALL: Final = 256 * 1024
 """The largest size in bytes of the requests that the sender writes itself. A socket seldom accepts all of a
 larger request at once."""
+
+_ENOUGH: Final = 2
+"""The number of requests in flight that keep a broker busy: one that it handles, and the next one."""
 
 log = logging.getLogger("pyklient.producer")
 
@@ -48,6 +52,7 @@ class BrokerQueue(Timed):
         responses: ProduceResponses,
         metadata: MetadataRefresher,
         thread: SenderThread,
+        memory: MemoryUse,
         changed: "set[BrokerQueue]",
     ) -> None:
         self.node_id = node_id
@@ -55,6 +60,8 @@ class BrokerQueue(Timed):
         """The partitions that have a batch to send to this broker, from which requests are made."""
         self.in_flight = 0
         """The number of requests that were sent and have no response yet."""
+        self._bytes_in_flight = 0
+        """The size of the batches of these requests."""
         self.paused_until = 0.0
         """The time before which nothing is sent, because the broker throttles this client or could not be
         reached."""
@@ -65,6 +72,7 @@ class BrokerQueue(Timed):
         self._responses = responses
         self._metadata = metadata
         self._thread = thread
+        self._memory = memory
         self._changed = changed
         self._given = 0
         """The number of requests given to the worker so far. ``_done`` counts the requests that the worker
@@ -93,7 +101,7 @@ class BrokerQueue(Timed):
         nothing."""
         if not self.requests.line or self.in_flight >= self._options.max_in_flight:
             return False
-        if time.monotonic() < self.paused_until:
+        if self._gathers() or time.monotonic() < self.paused_until:
             return False
         if self._version is None:
             if not self._connecting:
@@ -103,11 +111,22 @@ class BrokerQueue(Timed):
         request = self.requests.next(self._version, self._connection_number)
         if request is not None:
             self.in_flight += 1
+            self._bytes_in_flight += request.size
             left = self._send_at_once(request)
             if left is not None:
                 self._given += 1
                 self.worker.run(partial(self._send_slowly, request, left))
         return bool(self.requests.line)
+
+    def _gathers(self) -> bool:
+        """Return True if the next request waits for a response, because its batches can grow until then.
+
+        If memory is short, the broker is slower than the users' threads, and has enough to do with a few
+        large requests. It would not store the records of another request sooner, and its batches would be
+        smaller.
+        """
+        is_busy = self.in_flight >= _ENOUGH and self._bytes_in_flight >= self._memory.much
+        return is_busy and self._memory.is_short and not self.requests.line[0].is_complete
 
     def _send_at_once(self, request: InFlightRequest) -> Remainder | None:
         """Send *request* without waiting, in this thread, so that its records arrive sooner.
@@ -220,7 +239,7 @@ class BrokerQueue(Timed):
     def _not_sent(self, request: InFlightRequest, error: KafkaError) -> None:
         """Remove *request* from the requests in flight, because nothing of it has reached the broker. Retry
         or fail its batches."""
-        self._end()
+        self._end(request)
         self._lose_connection(request)
         self._unreachable(error)
         self._responses.unanswered(request.batches, error, in_doubt=False)
@@ -228,7 +247,7 @@ class BrokerQueue(Timed):
     def _answered(self, request: InFlightRequest, response: ProduceResponse | None) -> None:
         """Remove *request* from the requests in flight, because its *response* has arrived, and apply the
         response. With ``acks=0``, *response* is None."""
-        self._end()
+        self._end(request)
         if response is None:
             self._responses.sent(request.batches)
         else:
@@ -239,14 +258,15 @@ class BrokerQueue(Timed):
     def _unanswered(self, request: InFlightRequest, error: KafkaError) -> None:
         """Remove *request* from the requests in flight, because it will get no response. Retry or fail its
         batches, which the broker may have stored."""
-        self._end()
+        self._end(request)
         self._lose_connection(request)
         self._metadata.want()
         self._responses.unanswered(request.batches, error, in_doubt=True)
 
-    def _end(self) -> None:
+    def _end(self, request: InFlightRequest) -> None:
         was_full = self.in_flight >= self._options.max_in_flight
         self.in_flight -= 1
+        self._bytes_in_flight -= request.size
         if was_full or self.requests.line:
             self._changed.add(self)
 

@@ -155,8 +155,12 @@ class PartitionQueue(Timed):
             limit = self._limits.batches if sequences.known else self._limits.first_batches
             if sequences.broken or since_oldest >= limit:
                 return False
-        head = self._waiting[0]
-        return head.sealed or head.created + self._linger <= now
+        return self._waiting[0].sealed or self._waiting[0].created + self._linger <= now
+
+    @property
+    def is_complete(self) -> bool:
+        """True if the next batch of the queue accepts no more records."""
+        return bool(self._to_retry or (self._waiting and self._waiting[0].sealed))
 
     def must_wait_for(self, node_id: int) -> bool:
         """Return True if another broker must answer before anything may be sent to broker *node_id*."""
@@ -188,13 +192,11 @@ class PartitionQueue(Timed):
 
         Return None if the next batch has no records.
         """
-        if self._to_retry:
-            batch = self._to_retry.pop(0)
-        else:
-            sealed = self._compressor.compress(self._waiting.popleft())
-            if sealed is None:
-                return None
-            batch = sealed
+        retried = self._to_retry.pop(0) if self._to_retry else None
+        batch = retried or self._compressor.compress(self._waiting.popleft())
+        if batch is None:
+            return None
+        if retried is None:
             self._sealed += 1
             batch.number = self._sealed
         if batch.identity is None:
@@ -304,8 +306,7 @@ class PartitionQueue(Timed):
     def remove_unsent(self) -> tuple[list[SealedBatch], list[Batch]]:
         """Remove the batches that are not in flight. Return two lists with the sealed and open batches."""
         sealed, unsealed = self._to_retry, list(self._waiting)
-        self._to_retry = []
-        self._waiting.clear()
+        self._to_retry, self._waiting = [], deque()
         for batch in sealed:
             self._note_gap(batch)
         return sealed, unsealed

@@ -94,8 +94,7 @@ class Sender(SenderWork, Timed):
     # Called by the sender's thread
 
     def has_new_batches(self) -> bool:
-        """Return True if the accumulator has batches that the sender has not collected yet. Safe from any
-        thread."""
+        """Return True if there are batches that the sender has not collected yet. Safe from any thread."""
         return bool(self._accumulator.new_batches or self._accumulator.sealer.due_batches)
 
     def is_full(self) -> bool:
@@ -257,6 +256,7 @@ class Sender(SenderWork, Timed):
                 self._responses,
                 self._metadata,
                 self._thread,
+                self._accumulator.memory,
                 self._changed_brokers,
             )
         broker.enqueue(queue)

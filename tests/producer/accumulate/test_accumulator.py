@@ -294,14 +294,26 @@ def test_a_small_record_does_not_overtake_a_large_one_that_waits_for_memory() ->
 
 def test_nothing_lingers_while_somebody_waits_for_memory() -> None:
     bench = Bench(LIMITS._replace(batch_size=1_000_000, linger=3_600.0), clicks=3)
+    bench.accumulator.clocks = Clocks(lambda: 1_000, time.monotonic)
     for partition in range(3):
         bench.send("clicks", bytes(1_000), partition=partition)
     fill(bench)
-    bench.accumulator.clocks = Clocks(lambda: 1_000, time.monotonic)
     with pytest.raises(BufferFullError):
         bench.send("clicks", bytes(1_000))
     assert all(batch.sealed for batch in bench.accumulator.unfinished())
     assert set(bench.accumulator.sealer.due_batches) == set(bench.accumulator.new_batches)
+
+
+def test_a_batch_that_is_due_stays_open_while_somebody_waits_for_memory() -> None:
+    bench = Bench(LIMITS._replace(batch_size=1_000_000, linger=10.0), clicks=3)
+    old = bench.send("clicks", b"old", partition=0).batch_and_index[0]
+    bench.now += 10.0
+    new = bench.send("clicks", b"new", partition=1).batch_and_index[0]
+    bench.accumulator.send_open_batches()
+    assert (old.sealed, new.sealed) == (False, True)
+    assert list(bench.accumulator.sealer.due_batches) == [new]
+    assert bench.thread.wakes[-1] == bench.now
+    assert bench.send("clicks", b"old", partition=0).batch_and_index == (old, 1)
 
 
 def test_all_memory_comes_back() -> None:

@@ -111,8 +111,9 @@ class Waiting:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, gathering: float) -> None:
         monkeypatch.setattr(accumulator_module, "_GATHERING", gathering)
-        self.bench = Bench(PLENTY._replace(batch_size=1_000), clicks=PARTITIONS)
+        self.bench = Bench(PLENTY._replace(batch_size=1_000, linger=3_600.0), clicks=PARTITIONS)
         accumulator = self.bench.accumulator
+        accumulator.clocks = Clocks(lambda: 1_000, time.monotonic)
         for _ in range(100):
             self.bench.send("clicks", bytes(900), partition=0)
         accumulator.send_open_batches()
@@ -120,7 +121,6 @@ class Waiting:
         used = accumulator.appender.used_memory
         accumulator.limits = accumulator.limits._replace(buffer_memory=used, max_block=60.0)
         accumulator.memory = MemoryUse(accumulator.appender, used)
-        accumulator.clocks = Clocks(lambda: 1_000, time.monotonic)
         self.sent: list[object] = []
         self.thread = threading.Thread(target=self._send, daemon=True)
         self.thread.start()

@@ -48,7 +48,7 @@ class Bench:
         backoff = Backoff(BACKOFF, BACKOFF)
         thread = SenderThread("pyklient-producer test")
         metadata = MetadataRefresher(nobody, backoff, nobody, thread, timeout=1.0, max_age=1.0)
-        self.queue = BrokerQueue(1, nobody, options, backoff, responses, metadata, thread, set())
+        self.queue = BrokerQueue(1, nobody, options, backoff, responses, metadata, thread, nobody, set())
         self.queue.in_flight = 2
         self.request = InFlightRequest({}, 0, ProduceRequest(), 9, 0)
 
@@ -272,3 +272,37 @@ def test_a_full_broker_that_has_left_the_cluster_does_not_keep_batches_from_the_
             wait_until(lambda: len(producer._client.metadata.nodes) == 1)
             producer.send(TOPIC, value=b"2", partition=0).result(5)
             assert not producer._sender.is_full()
+
+
+def test_if_memory_is_short_a_third_request_waits_and_its_batch_grows() -> None:
+    with HoldingBroker() as broker, broker.producer(linger_ms=0, buffer_memory=100_000) as producer:
+        producer.send(TOPIC, b"first").result(10)
+        queue = producer._sender._brokers[broker.node_id]
+        broker.hold()
+        for count in (1, 2):
+            producer.send(TOPIC, bytes(30_000))
+            wait_until(lambda count=count: broker.unanswered == count)  # type: ignore[misc]
+        waiting = [producer.send(TOPIC, b"third"), producer.send(TOPIC, b"fourth")]
+        for _ in range(2):  # when the sender begins its second pass, it has ended the first one
+            begun = threading.Event()
+            producer._thread.post(begun.set)
+            assert begun.wait(10)
+        assert queue.in_flight == 2
+        waiting.append(producer.send(TOPIC, b"fifth"))
+        broker.let_go()
+        assert [delivery.result(10).offset for delivery in waiting] == [3, 4, 5]
+        assert len({delivery.batch_and_index[0] for delivery in waiting}) == 1
+
+
+def test_if_memory_is_short_a_full_batch_waits_for_no_response() -> None:
+    options = {"linger_ms": 60_000, "buffer_memory": 120_000, "batch_size": 30_000}
+    with HoldingBroker() as broker, broker.producer(**options) as producer:
+        first = producer.send(TOPIC, b"first")
+        producer.flush(10)
+        assert first.done()
+        broker.hold()
+        for count in (1, 2, 3):
+            producer.send(TOPIC, bytes(30_000))
+            wait_until(lambda count=count: broker.unanswered == count)  # type: ignore[misc]
+        broker.let_go()
+        producer.flush(10)
