@@ -8,6 +8,7 @@ Blocks ``console`` and ``text`` are only shown.
 import logging
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -99,6 +100,9 @@ def _type(document: Path, broker: Broker, directory: Path, *, on_spark: bool) ->
             _run_python(document, block, broker.bootstrap_servers, namespace)
         elif block.language == "shell":
             _run_shell(document, block, broker.bootstrap_servers, directory)
+    for value in namespace.values():
+        if isinstance(value, sqlite3.Connection):
+            value.close()  # Python 3.13 warns of a connection that is left open
 
 
 def _run_python(document: Path, block: Block, address: str, namespace: dict[str, Any]) -> None:
