@@ -168,10 +168,8 @@ class Resolver:
         waited = f"within {time.monotonic() - began:.2g} s"
         if host in running:
             return SlowLookupError(f"the addresses of {host} were not found {waited}")
-        return SlowLookupError(
-            f"the lookup of {host} did not begin {waited}, because lookups of other names hang: "
-            + ", ".join(running)
-        )
+        others = f", because lookups of other names hang: {', '.join(running)}" if running else ""
+        return SlowLookupError(f"the lookup of {host} did not begin {waited}{others}")
 
 
 def _literal(host: str) -> Address | None:
