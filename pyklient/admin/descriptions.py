@@ -35,8 +35,11 @@ Storage: TypeAlias = Literal["kafka", "zookeeper"]
 
 @dataclass(frozen=True, slots=True)
 class ClusterDescription:
-    """The brokers and the controller of a cluster. If the brokers are too old to send these ids,
-    ``controller_id`` is -1 and ``cluster_id`` is None."""
+    """The brokers, the controller and the id of a cluster.
+
+    Old brokers do not send the ids of the controller and of the cluster. ``controller_id`` is then -1, and
+    ``cluster_id`` is None.
+    """
 
     cluster_id: str | None
     controller_id: int
@@ -276,8 +279,8 @@ class OffsetReset:
 class OffsetCopy:
     """The offset of a group in one partition before and after it was copied to the other storage.
 
-    ``source`` is the offset in the storage that is copied from. ``before`` and ``after`` are the offsets in
-    the storage that is copied to. Without ``execute``, ``after`` is the offset that would be written.
+    ``source`` is the offset in the source storage. ``before`` and ``after`` are the offsets in the target
+    storage. Without ``execute``, ``after`` is the offset that would be written.
     """
 
     source: int

@@ -29,8 +29,8 @@ class _Requests:
 
 
 class Traffic:
-    """The counts of the requests of one client to the broker *node_id* for one purpose, over all
-    connections."""
+    """Counts the requests that one client sends to the broker *node_id* for one purpose, such as fetching or
+    group coordination, over all its connections for this purpose."""
 
     def __init__(self, node_id: int) -> None:
         self.node_id = node_id

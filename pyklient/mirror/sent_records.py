@@ -30,10 +30,15 @@ class Copies(NamedTuple):
 
 
 Sent: TypeAlias = tuple[TopicPartition, int, int, Delivery | Batch | Copies | None]
-"""A record, several records or a whole batch that was sent. The items of the tuple are the source partition,
-the first source offset, the mirror's position in the source partition after everything is confirmed, and what
-was sent: a Delivery, Copies or the new batch. The last item is None for an offset for which no record was
-sent."""
+"""What the mirror has sent for one or more source offsets, as a tuple of four items:
+
+- the source partition,
+- the first source offset,
+- the position in the source partition that the mirror reaches when the target cluster has confirmed the
+  records,
+- the records that were sent: a Delivery for one record, Copies for several, the new batch for a batch that was
+  passed on, and None if nothing was sent.
+"""
 
 
 class ConfirmedRecords(NamedTuple):

@@ -8,5 +8,5 @@ NOT_SECURED: Final = dict.fromkeys(
     ("security.protocol", "ssl.*", "sasl.*"),
     "the classic clients use neither TLS nor SASL; choose no profile, or remove the property",
 )
-"""Maps each of these keys to the text of its error. The client of a program that sets such a key must not
-connect without TLS or SASL."""
+"""The properties that ask for TLS or SASL, each with the text of its error. A program that sets one of them
+expects a secure connection, so its client must not connect without TLS or SASL."""

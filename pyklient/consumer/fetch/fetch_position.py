@@ -86,8 +86,8 @@ class Cursor:
         self.counts = PartitionCounts()
         """The counts of the records that were read from the partition, including those of earlier cursors."""
         self.on_decoded: Callable[[], None] | None = None
-        """A function that is called when the loop decodes more. A fetcher sets it while it waits for
-        budget."""
+        """A function that is called when the loop has decoded more fetched batches. A fetcher sets it while
+        it waits until the fetch budget allows another fetch."""
         self.dropped = False
 
     def __repr__(self) -> str:

@@ -53,8 +53,8 @@ def decode(first: int, text: str) -> list[range]:
 
 
 def fits(span: int, gaps: int) -> bool:
-    """Return True if the text of :func:`encode` is always short enough for completed offsets among the next
-    *span* offsets.
+    """Return True if the text of :func:`encode` fits into the metadata of a commit, whichever of the next
+    *span* offsets are completed.
 
     *gaps* is the largest possible number of ranges of offsets that are not completed.
     """

@@ -52,7 +52,8 @@ class DecodingFailures:
         the skip before another cursor replaces this one, the same offsets are skipped again, but not counted
         again."""
         self._unlogged: list[tuple[CorruptRecords, int]] = []
-        """The skips that are still to be logged, with their levels, because Ctrl-C came before that."""
+        """The damaged records that were skipped and not logged yet, each with its log level. Ctrl-C can
+        interrupt the loop between the two steps."""
 
     def fetch_failed(self, failure: FetchFailure) -> None:
         """Raise the error of *failure*, and let the next loop fetch again. If ``on_corrupt`` is set and the

@@ -217,7 +217,7 @@ class DeliveryState(ABC):
         return index, index + 1, offset if offset < 0 else offset + index - report.first, *report[3:]
 
     def restore_report(self, report: tuple[Any, ...]) -> None:
-        """Mark this batch as done, with *report*, a result of :meth:`pickled_report`, as its only report."""
+        """Mark this batch as done. Its only report is *report*, which :meth:`pickled_report` has returned."""
         self.done = True
         self._reports = [DeliveryReport(*report)]
 

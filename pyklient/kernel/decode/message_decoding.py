@@ -101,7 +101,7 @@ class _MessageReader(BatchReader):
         self._decoded = decoded
         self._enough = _ENOUGH_DECODED if decoded else _ENOUGH_MESSAGES
         self._modern = True
-        """True if the collected messages are of format 2. A chunk has no messages of other formats then."""
+        """True if the collected messages are of format 2. The chunk then has no messages of formats 0 and 1."""
 
     @property
     def count(self) -> int:

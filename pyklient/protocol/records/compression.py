@@ -55,7 +55,7 @@ class Compression(IntEnum):
 
     @classmethod
     def of(cls, name: str | None) -> "Compression":
-        """Return the codec with Kafka's *name*, such as ``gzip``. None and ``none`` mean no compression.
+        """Return the codec that Kafka calls *name*, such as ``gzip``. None and ``none`` mean no compression.
 
         Raises UnsupportedCodecError for a name that Kafka does not know.
         """

@@ -119,7 +119,7 @@ class Columns(NamedTuple):
     headers: dict[int, HeaderTuple]
 
     def since(self, first: int) -> "Columns":
-        """Return the columns without the first *first* records."""
+        """Return the columns of the records from the one with the index *first* on."""
         if not first:
             return self
         offsets, timestamps, keys, values, headers = self
