@@ -45,7 +45,7 @@ INT32_MAX: Final = 2**31 - 1
 INT64_MAX: Final = 2**63 - 1
 IsolationLevel: TypeAlias = Literal["read_uncommitted", "read_committed"]
 ISOLATION_LEVELS: Final = get_args(IsolationLevel)
-"""The isolation levels. The position of a level is its number in requests."""
+"""The isolation levels. The index of a level is its number in requests."""
 _PARTITION: Final = "TopicPartition('clicks', 0)"
 _TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]+")
 _LONGEST_TOPIC: Final = 249
@@ -66,7 +66,7 @@ def text(value: Any, name: str) -> str:
 
 
 def names(values: Any, name: str) -> tuple[str, ...]:
-    """Return the topic names in *values*, which is one name or an iterable of names, as a tuple.
+    """Return the topic names in *values* as a tuple. *values* is one name or an iterable of names.
 
     Raises ConfigurationError if a name is not a valid name of a topic.
     """
@@ -134,10 +134,10 @@ def isolation_level(value: Any) -> int:
 
 
 def plain_function(value: Any, name: str) -> None:
-    """Raise a TypeError if *value*, a function that pyklient calls, is a coroutine function (``async def``).
+    """Raise a TypeError if *value* is a coroutine function (``async def``) instead of a plain function.
 
-    A call of a coroutine function only makes a coroutine, which nobody would await, so its code would never
-    run.
+    pyklient calls *value*. The call of a coroutine function only makes a coroutine. Nobody would await it,
+    so the code of the function would never run.
     """
     for each in (value, inspect.getattr_static(type(value), "__call__", None)):
         if inspect.iscoroutinefunction(each) or inspect.isasyncgenfunction(each):
@@ -148,7 +148,7 @@ def plain_function(value: Any, name: str) -> None:
 
 
 def seconds(value: Any, name: str) -> float:
-    """Return *value*, a time to wait in seconds, as a float. A negative time becomes 0."""
+    """Return *value* as a float: a time to wait, in seconds. A negative time becomes 0."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{name} takes a number of seconds, not {reprlib.repr(value)}")
     if math.isnan(value) or value > INT32_MAX / 1000:
@@ -159,7 +159,7 @@ def seconds(value: Any, name: str) -> float:
 
 
 def pause(value: Any, name: str) -> float:
-    """Return *value*, a pause in seconds, as a float. A negative pause is an error."""
+    """Return *value* as a float: a pause in seconds. A negative pause is an error."""
     found = seconds(value, name)
     if value < 0:
         raise ConfigurationError(f"{name}={value} is negative; give a pause in seconds, such as 0.5")
@@ -167,7 +167,7 @@ def pause(value: Any, name: str) -> float:
 
 
 def seconds_or_none(value: Any, name: str) -> float | None:
-    """Return *value*, a time to wait in seconds, as a float. None, which means no limit, stays None."""
+    """Return *value* as a float: a time to wait, in seconds. None means no limit, and stays None."""
     if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
         raise TypeError(f"{name} takes a number of seconds, or None, not {reprlib.repr(value)}")
     return None if value is None else float(value)
@@ -225,7 +225,7 @@ def several(values: Any, name: str) -> Iterable[Any]:
 
 
 def positions(values: Any, name: str) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Return *values*, which maps partitions to offsets or OffsetAndMetadata, as positions to commit."""
+    """Return positions to commit from *values*, which maps partitions to offsets or OffsetAndMetadata."""
     items = mapping(values, name, f"{{{_PARTITION}: 17}}").items()
     return {(where := partition(key, name)): _position(at, f"{name}[{where}]") for key, at in items}
 

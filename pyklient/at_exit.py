@@ -1,4 +1,4 @@
-"""Calls functions at the end of the process, including processes that multiprocessing has forked.
+"""Calls functions at the end of a process, also of a process that multiprocessing has forked.
 
 Before Python 3.13, a process that multiprocessing has forked does not call the functions that are registered
 with ``atexit``. It calls only multiprocessing's own finalizers, so functions are registered as such

@@ -163,7 +163,8 @@ class DeliveryError(KafkaError):
 
 
 class CommitError(KafkaError):
-    """Some offsets were not committed. ``partitions`` maps each TopicPartition concerned to its error."""
+    """Some offsets were not committed. ``partitions`` maps the TopicPartition of each of these offsets to its
+    error."""
 
     def __init__(self, message: str, partitions: dict[Any, KafkaError] | None = None) -> None:
         super().__init__(message)
@@ -192,8 +193,8 @@ class PartitionNotAssignedError(KafkaError):
 
 
 class RebalanceFailedError(KafkaError):
-    """All ``rebalance_max_retries`` attempts of a member of a ZooKeeper group to own its partitions have
-    failed. In most cases, another member has not given the partitions back."""
+    """A member of a ZooKeeper group could not own its partitions, even after ``rebalance_max_retries``
+    attempts. In most cases, another member has not given the partitions back."""
 
     retriable = True
 
@@ -223,8 +224,9 @@ class AbortableTransactionError(TransactionError):
 
 
 class CommitOutcomeUnknownError(TransactionError):
-    """The coordinator has not confirmed a commit in time, so the transaction may be committed or not. Call
-    ``commit_transaction`` again, which repeats this commit, until it succeeds or raises another error."""
+    """The transaction coordinator has not confirmed a commit in time, so the transaction may be committed or
+    not. Call ``commit_transaction`` again, which repeats this commit, until it succeeds or raises another
+    error."""
 
     retriable = True
 
@@ -240,8 +242,8 @@ class FatalTransactionError(TransactionError):
 
 
 class TransactionAbortedError(KafkaError):
-    """A record was not sent, because its transaction is aborted. The results of such records raise this
-    error."""
+    """A record was not sent, because its transaction is aborted. ``result`` of the record's delivery raises
+    this error."""
 
 
 class TransactionStateError(KafkaError):

@@ -7,11 +7,11 @@ __all__ = ["GroupMetadata"]
 
 @dataclass(frozen=True, slots=True)
 class GroupMetadata:
-    """A group, and the member of it that commits offsets in a transaction.
+    """A group, and the group's member that commits offsets in a transaction.
 
     The group coordinator refuses the offsets if the group has begun another generation since, so a member
-    that has lost its partitions cannot commit them (KIP-447). With the default values, the offsets are those
-    of no member, and the coordinator does not check who commits them.
+    that has lost its partitions cannot commit them (KIP-447). With the default values, no member is named,
+    and the group coordinator does not check who commits the offsets.
     """
 
     group_id: str

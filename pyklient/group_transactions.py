@@ -55,8 +55,8 @@ def group_transaction(
     block, the transaction is aborted, and the next block gets the same messages.
 
     If this member has lost partitions of the messages meanwhile, the transaction is aborted, and the block
-    ends without an error. The next block gets those of the messages that this member still owns. So the
-    records of each message are committed exactly once.
+    ends without an error. The next block gets the messages of the partitions that this member still owns. So
+    the records of each message are committed exactly once.
 
     The connector needs a ``group_id`` and ``enable_auto_commit=False``, and the producer a
     ``transactional_id``. Only one thread at a time may use *stream* and *producer* in this way. Raises the
@@ -108,7 +108,8 @@ def _commit(producer: Producer) -> None:
 
 
 def _abort(producer: Producer) -> None:
-    """Abort the transaction of *producer*. If that fails, log it, because another error is being raised."""
+    """Abort the transaction of *producer*. If the abort fails, only log its error, because another error is
+    being raised."""
     try:
         producer.abort_transaction(_ABORT_TIMEOUT)
     except KafkaError as error:

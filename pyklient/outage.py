@@ -24,8 +24,8 @@ class Outage:
 
     *what* names the target of the operation in each log message, such as "broker 1". *name* is the beginning
     of the events' names: ``<name>_began``, ``<name>_continues`` and ``<name>_ended``. *fields* are further
-    fields of the log records. The first reminder is logged after one minute, and each further one after twice
-    as long, up to an hour.
+    fields of the log records. The first reminder is logged after one minute. The time between two reminders
+    then doubles each time, up to an hour.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Outage:
         self._remind_at = self._pause = self._tried_at = 0.0
 
     def failed(self, error: BaseException, tried: str) -> None:
-        """Note that an attempt has failed with *error*, and log the beginning of an outage or a reminder if
+        """Record that an attempt has failed with *error*. Log the beginning of the outage, or a reminder if
         one is due. *tried* tells what the client does now, such as "trying again"."""
         now = self._clock()
         self._attempts += 1
@@ -81,7 +81,7 @@ class Outage:
             self.ended(f"; {why}")
 
     def ended(self, why: str = "") -> None:
-        """Note that an attempt has succeeded. Log the end of the outage if there was one.
+        """Record that an attempt has succeeded. Log the end of the outage if there was one.
 
         *why* is added to the log message.
         """

@@ -1,8 +1,9 @@
-"""Encoders and decoders. An encoder turns a value into the bytes of a record, and a decoder turns them back.
+"""Encoders and decoders. An encoder turns a value into bytes for a record, and a decoder turns such bytes
+into a value.
 
 An Encoder is a function ``(value) -> bytes | None``, or an object whose method ``encode`` is such a function.
-A Decoder is a function ``(bytes | None) -> value``, or an object with such a method ``decode``. This module
-has encoders and decoders for text and JSON.
+A Decoder is a function ``(bytes | None) -> value``, or an object whose method ``decode`` is such a function.
+This module has encoders and decoders for text and JSON.
 """
 
 from collections.abc import Callable
@@ -99,7 +100,8 @@ def encode_json(value: Any) -> bytes:
 
 @cache
 def _json_encoder() -> Callable[[Any], str]:
-    """Return the method of an encoder. json.dumps with options would make another encoder in each call."""
+    """Return the method ``encode`` of a JSON encoder. ``json.dumps`` with options would make a new encoder in
+    each call."""
     import json  # Most clients do not need it, and its import takes time.
 
     return json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode

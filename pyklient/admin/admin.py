@@ -249,8 +249,8 @@ class Admin(TransactionAdmin):
         *to*, *shift_by* moves committed offsets by a number.
 
         *topics* has topics and partitions. If it is empty, all partitions for which the group has committed
-        offsets are reset. *storage* is ``"kafka"`` or ``"zookeeper"``. If *storage* is None, the new offsets
-        are for each of the two storages in which the group has offsets.
+        offsets are reset. *storage* is ``"kafka"`` or ``"zookeeper"``. If *storage* is None, the offsets are
+        reset in each storage in which the group has offsets.
 
         A new offset that the log does not have is replaced by the nearest one that it has. Raises BrokerError
         NON_EMPTY_GROUP if *execute* is true and the group has members. The members of a group in ZooKeeper
@@ -301,8 +301,8 @@ class Admin(TransactionAdmin):
         timeout: float | None = None,
         isolation_level: IsolationLevel = "read_uncommitted",
     ) -> dict[TopicPartition, int]:
-        """Return the offset after the last record of each partition that consumers with *isolation_level* can
-        read: the high watermark, or with ``read_committed`` the last stable offset."""
+        """Return the offset in each partition up to which consumers with *isolation_level* can read: the high
+        watermark, or with ``read_committed`` the last stable offset."""
         wanted, level = argument_checks.partitions(partitions, "partitions"), isolation_level
         return self._play(_offsets(wanted, LATEST, argument_checks.isolation_level(level)), timeout)
 

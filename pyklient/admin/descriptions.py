@@ -264,8 +264,8 @@ class OffsetChange:
 class OffsetReset:
     """A reset of a group's committed offsets, which was carried out or only computed.
 
-    ``storage`` names the places that the reset writes to. ``members`` is the number of members that the group
-    had when the offsets were computed. A reset is carried out only for a group without members.
+    ``storage`` names the storages to which the reset writes. ``members`` is the number of members that the
+    group had when the offsets were computed. A reset is carried out only for a group without members.
     """
 
     group_id: str
@@ -299,7 +299,7 @@ class TransactionDescription:
 
     ``state`` is, for example, ``Ongoing`` while a transaction is open, and ``Empty`` before the first one.
     ``began_ms`` is the time at which the open transaction began, and None if none is open. ``partitions`` are
-    the partitions of the open transaction to which the coordinator has not written the transaction's end yet.
+    those partitions of the open transaction in which the coordinator has not marked its end yet.
     The coordinator aborts a transaction ``timeout_ms`` after its beginning. ``coordinator`` is the node id of
     the coordinator.
     """

@@ -37,7 +37,7 @@ __all__ = ["GroupOffsets"]
 _Result = TypeVar("_Result")
 
 _MOST_PASSES: Final = 5
-"""The number of times that a copy reads the offsets again to copy those that have moved meanwhile."""
+"""The largest number of times that a copy reads the offsets, to copy those that have changed meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class _Read:
 
     @property
     def partitions(self) -> set[TopicPartition]:
-        """The partitions that have an offset, or a node in ZooKeeper, in one of the storages."""
+        """The partitions that have an offset in Kafka or a node in ZooKeeper."""
         return {*self.kafka, *self.zookeeper.versions}
 
 
@@ -82,8 +82,10 @@ class GroupOffsets:
         *,
         execute: bool,
     ) -> OffsetReset:
-        """Compute new offsets, and commit them if *execute* is true. They are for *storage*, or if it is
-        None, for each storage in which the group has offsets.
+        """Compute new offsets, and commit them if *execute* is true.
+
+        The offsets are reset in *storage*. If *storage* is None, they are reset in each storage in which the
+        group has offsets.
 
         Raises BrokerError NON_EMPTY_GROUP if *execute* is true and the group has members, and BrokerError for
         a partition that does not exist.
@@ -117,10 +119,10 @@ class GroupOffsets:
 
         This function first reads the storage that it copies from. A member that commits to both storages
         commits to Kafka first. So the function never finds a smaller offset in Kafka than in ZooKeeper for
-        such a member, and does not replace its offset in Kafka. In ZooKeeper, the function replaces a node
-        only if the node has not changed since the function read it. Kafka has no such check. So after a
-        write, the function reads both storages again, and copies the offsets that have changed. If a member
-        begins to commit to both at that moment, its offset is not lost.
+        such a member, and does not replace the offset in Kafka. In ZooKeeper, the function replaces a node
+        only if the node has not changed since the function read it. Kafka has no such check. Therefore, after
+        a write, the function reads both storages again, and copies the offsets that have changed. So no
+        offset is lost if a member begins to commit to both storages meanwhile.
 
         If *lower* is true, larger offsets in the storage *to* are replaced too.
         """
@@ -221,8 +223,8 @@ class GroupOffsets:
         return storages
 
     def _members(self, found: _Read) -> int:
-        """Return the number of members of the group, at the brokers and in ZooKeeper. Raises
-        ConfigurationError if the brokers do not know this number, and ZooKeeper cannot be asked."""
+        """Return the number of members that the group has at the brokers and in ZooKeeper, in total. Raises
+        ConfigurationError if the brokers do not know their number, and the client does not use ZooKeeper."""
         if not found.in_use:
             return found.zookeeper.members
         at_brokers = self._ask(members_at_brokers(self._group_id))

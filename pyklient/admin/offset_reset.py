@@ -75,7 +75,7 @@ class NewOffsets:
 def new_offsets(
     wanted: NewOffsets, stored: Mapping[TopicPartition, StoredOffsets], storages: Collection[Storage]
 ) -> Dialogue[dict[TopicPartition, OffsetChange]]:
-    """Return the change of each partition in *stored* that a reset to *wanted* makes in *storages*.
+    """Return, for each partition in *stored*, the change that a reset to *wanted* makes in *storages*.
 
     Each partition in *stored* must have the start and the end of its log. Raises ConfigurationError if
     *wanted* shifts committed offsets, and the group has committed none for a partition.

@@ -43,14 +43,14 @@ __all__ = [
 _IN_KAFKA: Final = 1
 """The first version of OffsetCommit that stores offsets in Kafka."""
 _BY_NAME: Final = 9
-"""The last version of OffsetCommit that names topics by name."""
+"""The last version of OffsetCommit that identifies topics by name."""
 _OF_MEMBERS: Final = (
     ErrorCode.UNKNOWN_MEMBER_ID,
     ErrorCode.ILLEGAL_GENERATION,
     ErrorCode.STALE_MEMBER_EPOCH,
     ErrorCode.REBALANCE_IN_PROGRESS,
 )
-"""The errors with which brokers reject a commit that does not come from a member of a group with members."""
+"""The errors with which brokers reject a commit to a group with members, if none of them sent the commit."""
 
 
 @dataclass(slots=True)
@@ -69,8 +69,8 @@ class ZooKeeperOffsets:
 
 @dataclass(slots=True)
 class LogBounds:
-    """The first offset and the end of the log of each partition that has a leader. ``errors`` says why the
-    other partitions have none."""
+    """The first offset and the end of the log of each partition that has a leader. ``errors`` says why each
+    of the other partitions has no leader."""
 
     starts: dict[TopicPartition, int]
     ends: dict[TopicPartition, int]
@@ -165,7 +165,7 @@ def members_at_brokers(group_id: str) -> Dialogue[int | None]:
 
 
 def log_bounds(partitions: Collection[TopicPartition]) -> Dialogue[LogBounds]:
-    """Return the first offset and the end of the log of each of *partitions* that has a leader."""
+    """Return the first offset and the end of the log of each partition in *partitions* that has a leader."""
     metadata: Metadata = yield Refresh({each.topic for each in partitions})
     led = [each for each in partitions if metadata.leader(each) is not None]
     starts = yield from list_offsets(dict.fromkeys(led, EARLIEST))
@@ -186,10 +186,10 @@ def _why_no_leader(metadata: Metadata, partition: TopicPartition) -> str:
 
 
 def commit_to_kafka(group_id: str, positions: Mapping[TopicPartition, OffsetAndMetadata]) -> Dialogue[None]:
-    """Commit *positions* for a group without members at its coordinator.
+    """Commit *positions* at the coordinator of a group that has no members.
 
-    Raises BrokerError NON_EMPTY_GROUP if the group has members there, and CommitError with the error of each
-    partition that the broker did not accept.
+    Raises BrokerError NON_EMPTY_GROUP if the group has members at its coordinator, and CommitError with the
+    error of each partition that the broker did not accept.
     """
     if positions:
         yield from retried(partial(_commit, group_id, positions))

@@ -26,9 +26,9 @@ class TransactionAdmin(ThreadlessClient):
     ) -> list[TransactionListing]:
         """Return the transactional ids that the coordinators know, sorted.
 
-        If *states* is not empty, only ids in one of these states are returned, such as ``Ongoing``. With
-        *longer_than_ms*, only ids whose transaction has been open for longer than this time are returned;
-        this needs Kafka 3.8.
+        If *states* is not empty, return only ids in one of these states, such as ``Ongoing``. With
+        *longer_than_ms*, return only ids whose transaction has been open for longer than this time;
+        *longer_than_ms* needs Kafka 3.8.
         """
         wanted = [argument_checks.text(each, "states") for each in argument_checks.several(states, "states")]
         longer = None
@@ -49,8 +49,8 @@ class TransactionAdmin(ThreadlessClient):
     def open_transactions(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> list[OpenTransaction]:
-        """Return the transactions that are open in *partitions*, and tell which of them hang: no producer and
-        no time-out will end them."""
+        """Return the transactions that are open in *partitions*, and tell which of them hang. A transaction
+        hangs if neither a producer nor a time-out will end it."""
         wanted = argument_checks.partitions(partitions, "partitions")
         return self._play(transactions.open_transactions(wanted), timeout)
 

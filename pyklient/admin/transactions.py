@@ -27,8 +27,8 @@ _TRANSACTIONAL_ID = 1
 """The type of the keys by which FindCoordinator finds transaction coordinators."""
 
 _WITHOUT_TRANSACTION = ("Empty", "CompleteCommit", "CompleteAbort", "Dead")
-"""The states of a transactional id without an open transaction. A coordinator then still tells the time at
-which the last one began."""
+"""The states of a transactional id without an open transaction. In these states, a coordinator still
+reports the time at which the last transaction began."""
 
 
 def describe_transaction(transactional_id: str) -> Dialogue[TransactionDescription]:
@@ -115,8 +115,8 @@ def abort_transaction(where: TopicPartition, start: int, *, force: bool) -> Dial
 def _open_in(
     partitions: Collection[TopicPartition],
 ) -> Dialogue[dict[tuple[TopicPartition, int, int], PartitionProducer]]:
-    """Return the producers with open transactions in *partitions*, by the partition, the offset at which the
-    transaction begins, and the producer id."""
+    """Return the producers with open transactions in *partitions*. A key of the result is the partition, the
+    offset at which the transaction begins, and the producer id."""
     producers = yield from retried(partial(describe_producers, sorted(partitions)))
     found = {
         (where, each.transaction_start, each.producer_id): each

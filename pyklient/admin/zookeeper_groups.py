@@ -173,7 +173,8 @@ def _read_partitions(
     parse: Callable[[str, bytes], _Value],
     found: dict[TopicPartition, _Value],
 ) -> RegistryDialogue[list[str]]:
-    """Read all nodes ``<root>/<topic>/<partition>`` into *found*. Return the topics."""
+    """Read all nodes ``<root>/<topic>/<partition>``, and add their parsed contents to *found*. Return the
+    topics."""
     topics: list[str] = (yield Children(root)) or []
     of_topics = yield from all_answers(Children(f"{root}/{topic}") for topic in topics)
     named: dict[str, TopicPartition] = {}
@@ -202,7 +203,7 @@ def _read_partitions(
 
 
 def _read_topics(nodes: GroupNodes, topics: Sequence[str]) -> RegistryDialogue[None]:
-    """Read the partitions of each of the *topics* from its node, into *nodes*."""
+    """Read the nodes of *topics*, and store the partitions of each topic in *nodes*."""
     found = yield from all_answers(Read(paths.topic(topic)) for topic in topics)
     for topic, node in zip(topics, found, strict=True):
         nodes.partitions[topic] = None

@@ -15,8 +15,8 @@ __all__ = ["BUILT_IN_ASSIGNORS", "load_assignor", "offered_assignors", "parse_st
 
 
 class BuiltInAssignor(NamedTuple):
-    """The module of this folder and the class of an assignor that ships with pyklient. The corresponding
-    class of Java's consumer has the same name."""
+    """An assignor that ships with pyklient: its module in this folder, and its class. The corresponding class
+    of Java's consumer has the same name."""
 
     module: str
     class_name: str
@@ -103,7 +103,8 @@ def offered_assignors(strategy: str | Assignor | Sequence[str | Assignor]) -> Se
 def load_assignor(name: str) -> Assignor:
     """Return the assignor that ships with pyklient under *name*.
 
-    Its module is imported only now, because it imports the kernel, and most clients do not need it.
+    This function imports the module of the assignor. An earlier import would also import the kernel, which
+    most clients do not need.
     """
     row = BUILT_IN_ASSIGNORS[name]
     assignor: Assignor = getattr(import_module(f"pyklient.assignors.{row.module}"), row.class_name)()

@@ -166,8 +166,8 @@ class DifferentSubscriptions:
         return self._balanced
 
     def _fewest_by_takers(self, loads: Mapping[str, int]) -> Iterator[tuple[Set[str], int]]:
-        """Group the topics that have the same subscribers. Yield each group, with the number of partitions of
-        its least loaded subscriber. *loads* has the number of partitions of each member."""
+        """Group the topics that have the same subscribers. Yield each group of topics, with the number of
+        partitions of its least loaded subscriber. *loads* has the number of partitions of each member."""
         for takers, topics in self._topics_by_takers.items():
             if movable := [loads[member] for member in takers if member in loads]:
                 yield topics, min(movable)

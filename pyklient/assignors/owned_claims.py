@@ -15,11 +15,11 @@ class OwnedClaims(NamedTuple):
     member with the newer generation counts as its owner."""
 
     owned: dict[str, list[TopicPartition]]
-    """The partitions that each member may keep, as far as they still exist."""
+    """The partitions that each member may keep. Partitions that no longer exist are left out."""
     disputed: Set[TopicPartition]
     """Partitions that two members say they owned in the same generation. Neither may keep them."""
     before: Mapping[TopicPartition, str]
-    """The former owner of each partition that a member owned in a generation older than the newest."""
+    """The last owner of each partition that a member owned in an older generation than the newest one."""
 
 
 def owned_claims(

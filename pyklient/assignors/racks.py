@@ -42,8 +42,8 @@ class Racks:
         return self.matter and self.has(member_id) and not self.match(member_id, partition)
 
     def fewest_members_first(self, partitions: Sequence[TopicPartition]) -> list[TopicPartition]:
-        """Return *partitions* ordered by how many members are in the same rack as one of their replicas.
-        Partitions with few such members come first."""
+        """Return *partitions*, ordered by the number of members that are in the same rack as a replica of the
+        partition. Partitions with few such members come first."""
         if not self._of_member:
             return list(partitions)
         members_in = dict.fromkeys(self._of_member.values(), 0)

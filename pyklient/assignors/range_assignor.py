@@ -13,9 +13,9 @@ __all__ = ["RangeAssignor", "static_members_first"]
 class RangeAssignor(Assignor):
     """Assigns a range of neighbouring partitions to each subscribed member, topic by topic.
 
-    If members have racks, a member gets partitions that have a replica in its rack, if the numbers of
-    partitions stay equal (KIP-881). Topics with the same subscribers and the same number of partitions are
-    assigned alike: a member gets the partitions with the same numbers of all these topics.
+    Members in racks get partitions that have a replica in their rack, as far as the numbers of partitions
+    stay equal (KIP-881). Topics with the same subscribers and the same number of partitions are assigned
+    alike: a member gets the same partition numbers in each of these topics.
     """
 
     name = "range"

@@ -1,11 +1,12 @@
 """The assignors ``sticky`` and ``cooperative-sticky``: members keep partitions as far as balance allows.
 
-Both assign each partition to the same member as StickyAssignor and CooperativeStickyAssignor of Kafka 3.5 and
-later, and send the same user data. They differ from Java in three cases in which Java makes a mistake:
+Both assign each partition to the same member as Java's StickyAssignor and CooperativeStickyAssignor (Kafka
+3.5 and later), and send the same user data. They differ from Java in three cases in which Java makes a
+mistake:
 
 - A member that subscribes to nothing gets nothing.
 - A partition that does not exist any more is not counted.
-- A partition does not go back to a member that has given up the topic.
+- A partition does not go back to a member that no longer subscribes to the topic.
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set

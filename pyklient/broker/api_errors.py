@@ -9,7 +9,7 @@ class ApiError(Exception):
     """An error that the broker reports in a response: for the whole request, or for one topic or partition in
     it.
 
-    The response always contains *code*. It contains *message* only if it has a field for an error message.
+    The response always contains *code*. It contains *message* only if the response has a field for it.
     """
 
     def __init__(self, code: ErrorCode, message: str) -> None:

@@ -166,7 +166,7 @@ class Broker:
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the broker is closed. Return False if it is still open after *timeout* seconds.
 
-        If an error has stopped the broker, raises this error. For example, a broker that uses ZooKeeper stops
+        If an error has stopped the broker, raise this error. For example, a broker that uses ZooKeeper stops
         if its session expires and another broker then registers with the same broker id.
         """
         stopped = self._stopped.wait(timeout)
@@ -316,8 +316,8 @@ class Broker:
     ) -> NodeState:
         """Open the logs in the data directory, and return the state of this broker's node.
 
-        *found* has the cluster id and the topics that are registered in ZooKeeper. Of these topics, those
-        that the data directory does not have are created.
+        *found* has the cluster id and the topics that are registered in ZooKeeper. A topic is created
+        if it is registered in ZooKeeper and the data directory does not have it.
         """
         cluster_id = None if found is None else found.cluster_id
         saved_id = data.metadata.get("cluster_id")

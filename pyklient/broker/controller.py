@@ -93,8 +93,9 @@ class Controller:
     def transaction_coordinator_of(self, transactional_id: str) -> TransactionCoordinator:
         """Return the transaction coordinator of *transactional_id*, on any node of the cluster.
 
-        Raises ApiError: COORDINATOR_NOT_AVAILABLE if the node is not running, COORDINATOR_LOAD_IN_PROGRESS if
-        it has not yet read the transactional id from ``__transaction_state``.
+        Raises ApiError: COORDINATOR_NOT_AVAILABLE if the coordinator's node is not running,
+        COORDINATOR_LOAD_IN_PROGRESS if the node has not yet read the transactional id from
+        ``__transaction_state``.
         """
         leader_id = self.transaction_partition(transactional_id).leader_id
         found = self._transaction_coordinators.get(leader_id)

@@ -140,7 +140,8 @@ class FetchSessionCache:
 
         Raises ApiError with FETCH_SESSION_ID_NOT_FOUND if the session does not exist, and with
         INVALID_FETCH_SESSION_EPOCH if the request has another epoch than the session. Raises ApiError with
-        FETCH_SESSION_TOPIC_ID_ERROR if one of the two identifies topics by name and the other by id.
+        FETCH_SESSION_TOPIC_ID_ERROR if the request identifies topics by name and the session by id, or the
+        other way round.
         """
         by_id = version >= _TOPIC_IDS
         if request.session_epoch <= _FIRST_EPOCH:

@@ -26,7 +26,7 @@ _GROUP: Final = re.compile(r"\((?:\?:|\?P?<\w+>|(?!\?))", re.ASCII)
 
 
 class PatternError(ValueError):
-    """A pattern is invalid or too large, or has a part that is not supported."""
+    """Raised if a pattern is invalid or too large, or has a part that is not supported."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class LinearPattern:
 
 
 def _with_successors(states: Iterable[_State]) -> set[_State]:
-    """Return *states*, and those that are reached from them without a character."""
+    """Return *states*, and the states that can be reached from them without reading a character."""
     found: set[_State] = set()
     left = list(states)
     while left:

@@ -172,8 +172,8 @@ class NodeState:
                 _logger.error("expired offsets could not be deleted: %s; the next check tries again", error)
 
     def carry_over_former_journal(self) -> None:
-        """Write the groups that an earlier release of this broker stored in the file ``offsets.jsonl`` into
-        ``__consumer_offsets``, and remove the file. Nothing happens if there is no such file.
+        """Copy groups from the file ``offsets.jsonl`` to ``__consumer_offsets``, and remove the file. An
+        earlier release of this broker has written the file. Nothing happens if there is no such file.
 
         If a crash interrupts this, the next start does it again, with the same result.
         """

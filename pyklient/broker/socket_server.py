@@ -1,7 +1,7 @@
 """The sockets of a node: accepts connections, receives requests and sends responses, all on one event loop.
 
-As in Kafka, a connection has one request in progress at a time, so that one client can make the broker hold
-at most one request and one response. The records of a fetch are sent from the segment files with
+As in Kafka, a connection has one request in progress at a time, so that the broker holds at most one request
+and one response for each connection. The records of a fetch are sent from the segment files with
 ``sendfile``, and are not held in memory. A connection that sends invalid bytes is closed; other connections
 are not affected.
 """

@@ -12,11 +12,11 @@ from pyklient.kernel import count_within
 __all__ = ["BatchLimits"]
 
 _DEFAULT_BYTES: Final = 1_000_000
-"""The largest batch in bytes, as long as no broker has rejected one. Brokers allow 1,048,588 bytes by
-default, including the headers."""
+"""The largest size of a batch in bytes, until a broker rejects a batch as too large. Brokers allow 1,048,588
+bytes by default, including the headers."""
 _OVERHEAD: Final = 34
-"""The bytes that a message needs besides its key and value, at most: this is the number for message format 1,
-and messages in the formats 0 and 2 need fewer bytes."""
+"""The largest number of bytes that a message needs besides its key and value. Message format 1 needs this
+number; the formats 0 and 2 need fewer bytes."""
 
 
 class BatchLimits:
@@ -26,8 +26,8 @@ class BatchLimits:
         self._bytes: dict[str, int] = {}
 
     def count(self, topic: str, group: EncodedMessages, begin: int) -> int:
-        """Return the number of messages of *group*, from the index *begin* on, that fit into one request. The
-        result is at least 1."""
+        """Return how many messages of *group* fit into one request, beginning with the message at the index
+        *begin*. The result is at least 1."""
         most = self._bytes.get(topic, _DEFAULT_BYTES)
         return max(1, count_within(group.values, group.keys, begin, most, _OVERHEAD))
 

@@ -36,9 +36,9 @@ class BrokerConnection:
     again. A broker reports an error of a request without a response only by closing the connection. In that
     case, the next call raises BrokerConnectionError.
 
-    A connection whose last request had no response is closed or replaced only when the broker has answered
-    another request: Kafka 0.9 to 0.10.1 can lose the last requests of a closed connection, and 0.10.2 and
-    0.11.0.0 can change the order of two of them (KAFKA-3703, KAFKA-5587).
+    If the last request on a connection had no response, it is closed or replaced only when the broker has
+    answered a further request: Kafka 0.9 to 0.10.1 can lose the last requests of a closed connection, and
+    0.10.2 and 0.11.0.0 can change the order of two of them (KAFKA-3703, KAFKA-5587).
 
     In the profile 0.7, the connection is also replaced after ``reconnect.interval`` requests, and after
     ``reconnect.time.interval.ms``.
@@ -66,8 +66,8 @@ class BrokerConnection:
     def ask(
         self, request: ApiMessage, *, max_version: int | None = None, over: Connection | None = None
     ) -> Any:
-        """Send *request*, and return the response. *over* is the connection to use; without it, the
-        connection is opened if it is not open."""
+        """Send *request*, and return the response. *over* is the connection to use. Without *over*, use the
+        open connection, or open one first."""
         connection = self.opened() if over is None else over
         self._requests += 1
         self._told = None
@@ -187,6 +187,6 @@ class BrokerConnection:
 
 
 def _is_shared(_error: KafkaError) -> bool:
-    """Always return True. If an attempt to connect fails, each thread that has waited for the attempt raises
-    the same error."""
+    """Always return True, because every error is shared: if an attempt to connect fails, all threads that
+    have waited for the attempt raise the same error."""
     return True

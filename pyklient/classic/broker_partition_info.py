@@ -36,7 +36,7 @@ class BrokerPartitionInfo:
 
     def refresh(self, topics: Collection[str]) -> None:
         """Ask the brokers of ``metadata.broker.list`` for the partitions of *topics*. If a broker returns an
-        error for a topic, the partitions that were known before stay."""
+        error for a topic, keep the partitions that are already known."""
         response = self._pool.fetch_metadata(self._servers, list(topics))
         brokers = {broker.node_id for broker in response.brokers}
         for entry in response.topics:

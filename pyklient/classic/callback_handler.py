@@ -77,11 +77,11 @@ class CallbackHandler:
         return
 
     def on_dropped(self, items: Sequence[Any], error: BaseException) -> None:
-        """React to the loss of *items*, which the producer has dropped because of *error*. No call raises
-        this error.
+        """React to the loss of *items*, which the producer has dropped because of *error*. No method of the
+        producer raises this error.
 
-        Kafka's producers do not have this hook, and only log the error, which this producer does too. The
-        hook is not called for items for which ``send`` has raised an error.
+        This producer also logs the error. Kafka's producers only log it, and do not have this hook. If
+        ``send`` has raised an error for an item, the hook is not called for this item.
         """
         return
 

@@ -39,7 +39,7 @@ _UNWIND_TIMEOUT: Final = 10.0
 """The number of seconds for which queued messages are still sent when an exception leaves the ``with`` block,
 or when the program ends."""
 _LAST_WAIT: Final = 0.5
-"""The number of seconds that a send thread has at the end of the program to log the batch that it dropped."""
+"""At the end of the program, a send thread has this number of seconds to log the batch that it dropped."""
 
 
 class ClassicProducer(EventSender):
@@ -188,7 +188,8 @@ class ClassicProducer(EventSender):
     def _start(
         self, event_handler: EventHandler, callback_handler: CallbackHandler | None, opened: ExitStack
     ) -> Sending:
-        """Prepare the callback handler, and start the send thread, if the producer is asynchronous."""
+        """Return the object that sends the messages. If the producer is asynchronous, prepare the callback
+        handler and start the send thread. *opened* then closes the callback handler if a later step fails."""
         if self._config.producer_type == "async":
             if callback_handler is not None:
                 callback_handler.init(self._config.callback_handler_props)
@@ -225,8 +226,8 @@ def _one_of(kind: str, base: type, passed: Any, named: Any) -> Any:
 
 
 def _check_handler(handler: object, name: str, base: type) -> None:
-    """Raise TypeError if *handler* is neither None nor an instance of *base*, or if one of its methods that
-    the producer calls is a coroutine function."""
+    """Raise TypeError unless *handler* is None or an instance of *base*. Also raise TypeError if a method of
+    *handler* that the producer calls is a coroutine function."""
     if not isinstance(handler, base | None):
         made = f"; pass an object: {handler.__name__}()" if isinstance(handler, type) else ""
         raise TypeError(f"{name} takes a pyklient.{base.__name__}, not {handler!r}{made}")

@@ -21,15 +21,15 @@ _HASHED: Final[dict[type, tuple[type, ...]]] = {
     DefaultPartitioner: (bytes, str),
     ByteArrayPartitioner: (bytes,),
 }
-"""For each class of partitioners, the classes of message keys that the kernel hashes in the same way."""
+"""For each class of partitioners, the classes of keys that the kernel hashes as the partitioner does."""
 
 
 class Collator:
     """Chooses the partition of each message.
 
-    The partitioner chooses the partition of messages with a key. All messages of a topic without a key go to
-    one partition, which has a leader and is chosen at random. It stays the same until ``forget_choices`` is
-    called.
+    The partitioner chooses the partition of messages with a key. Messages without a key go to one partition
+    of their topic. This partition is chosen at random among those that have a leader, and stays the same
+    until ``forget_choices`` is called.
     """
 
     def __init__(self, partitioner: Partitioner, info: BrokerPartitionInfo) -> None:
@@ -46,8 +46,8 @@ class Collator:
     def collate(self, messages: Iterable[EncodedMessages]) -> ByLeader:
         """Return *messages* by leader and partition. The messages of a partition keep their order.
 
-        Raises KafkaError if a topic is unknown or has no leader at all, or if the partitioner fails or
-        returns anything but the number of a partition.
+        Raises KafkaError if a topic is unknown, if none of its partitions has a leader, or if the partitioner
+        fails or returns anything but the number of a partition.
         """
         groups: dict[TopicPartition, EncodedMessages] = {}
         for some in messages:

@@ -29,7 +29,7 @@ __all__ = ["DefaultEventHandler"]
 log = logging.getLogger("pyklient.producer")
 
 _ERRORS_SHOWN = 3
-"""The largest number of failures that the error for a batch names."""
+"""The largest number of failures that the text of the error for a batch names."""
 
 
 class DefaultEventHandler(EventHandler):
@@ -85,8 +85,8 @@ class DefaultEventHandler(EventHandler):
         self._pool.interrupt()
 
     def close(self) -> None:
-        """Close the connections. Brokers that have got messages without acknowledgements have two seconds to
-        handle them."""
+        """Close the connections. If messages were sent with ``acks=0``, wait up to two seconds first, so that
+        the brokers can handle them."""
         self._closing.set()
         self._pool.close()
 

@@ -21,11 +21,11 @@ _Event = TypeVar("_Event")
 
 _NEVER: Final = float("inf")
 _NONE: Final = -1
-"""The limit of the queue's length after which the kernel adds no more messages, because the queue is
-closed."""
+"""The limit of the queue's length when the queue is closed. With this limit, the kernel adds no more
+messages."""
 _GRACE: Final = 0.1
 """The number of seconds that ``put`` waits, even with a time-out of 0, if the send thread has been woken but
-has not run yet. The send thread then only waits for the GIL, and will soon make space."""
+has not run yet. In this case, the send thread is only waiting for the GIL, and will soon make space."""
 
 
 class EventQueue(Generic[_Event]):
@@ -40,8 +40,8 @@ class EventQueue(Generic[_Event]):
         self._enqueue_timeout = enqueue_timeout
         self._half_full = max(1, capacity // 2)
         self._lock = new_queue_lock()
-        """Guards all attributes. No thread holds it while it waits. The compiled kernel adds messages without
-        the lock."""
+        """Guards all attributes. A thread never waits while it holds this lock. The compiled kernel adds
+        messages without the lock."""
         self.events = EventBuffer(capacity, self._lock)
         self._closed: Callable[[], Exception] | None = None
         """A function that makes the error that a put raises after ``close``. None before ``close``."""
@@ -96,11 +96,12 @@ class EventQueue(Generic[_Event]):
         self._drainer = threading.get_ident()
 
     def end_draining(self) -> None:
-        """Record that the send thread ends, because a later thread may get the same identifier."""
+        """Record that the send thread ends. Otherwise, a later thread with the same identifier would count as
+        the send thread."""
         self._drainer = None
 
     def drain(self, most: int) -> list[_Event]:
-        """Remove at most *most* events and return them, without waiting."""
+        """Remove up to *most* events and return them, without waiting."""
         with self._lock:
             drained: list[_Event] = self.events.drain(most)
             if self._waiting and drained:
@@ -127,8 +128,8 @@ class EventQueue(Generic[_Event]):
                 self._wakeup.get_nowait()
 
     def close(self, error: Callable[[], Exception]) -> None:
-        """Accept no more events. From now on, a put calls *error* and raises the exception that it returns.
-        Further calls of this method do nothing.
+        """Accept no more events. From now on, a put calls the function *error* and raises the exception that
+        *error* returns. Further calls of this method do nothing.
 
         The send thread can still remove the events that are in the queue.
         """

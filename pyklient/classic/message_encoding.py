@@ -28,8 +28,8 @@ class MessageEncoder:
         """Return *messages* with their values and keys as bytes, and the messages for which an encoder has
         failed, each with the error.
 
-        If no encoder has to be called and no message has a key or a partition key, the messages are sorted by
-        topic.
+        If no encoder has to be called and no message has a key or a partition key, each item of the first
+        list has the messages of one topic.
         """
         if self._keeps_bytes:
             messages = messages if type(messages) is list else list(messages)
@@ -56,7 +56,8 @@ class MessageEncoder:
 
 
 def _named(encoder: Encoder) -> Callable[[Any], bytes | None]:
-    """Return a function that calls *encoder* and checks that the result is bytes or None."""
+    """Return a function that calls *encoder*, and raises a TypeError with its name if the result is not bytes
+    or None."""
     encode = as_encoder(encoder, "serializer.class")
     assert encode is not None
     name = getattr(encoder, "__name__", type(encoder).__name__)

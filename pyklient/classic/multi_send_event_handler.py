@@ -50,7 +50,8 @@ class MultiSendEventHandler(EventHandler):
 
     def handle(self, items: Sequence[QueueItem]) -> None:
         """Send *items*. If a request to one broker fails, the items for the other brokers are sent
-        nevertheless. If the messages of a partition have too many bytes for one request, several are sent.
+        nevertheless. If the messages of a partition have too many bytes for one request, several requests are
+        sent.
 
         A synchronous producer raises the first failure. An asynchronous producer raises
         FailedToSendMessageError with all items that were not sent. It drops an item whose encoder fails, or
@@ -87,7 +88,7 @@ class MultiSendEventHandler(EventHandler):
         self._candidates.close()
 
     def _collate(self, items: Sequence[QueueItem]) -> dict[int, Groups]:
-        """Return *items* by broker and partition, with their bytes.
+        """Return the encoded *items* by broker and partition.
 
         If the encoder fails for an item, or there is no broker for an item that a hook has made, a
         synchronous producer raises the error. An asynchronous producer drops the item.
@@ -149,7 +150,7 @@ def _error(
     messages are stored.
 
     If *where* is ANY_PARTITION of a topic, the SyncProducer has chosen a partition of this topic. The
-    response names it, and *parts* may have messages for the same partition.
+    response names the chosen partition, and *parts* may also have messages for that partition.
     """
     if where.partition != ANY_PARTITION:
         return statuses[where].error

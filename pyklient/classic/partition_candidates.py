@@ -36,11 +36,11 @@ class BrokerPartition(NamedTuple):
 
 
 class _KnownCandidates:
-    """The candidates of each topic, and the time at which they were asked for.
+    """The candidates of each topic, and the time at which a thread asked for them.
 
     If the cluster changes, a new and empty dictionary replaces the old one. A thread that asks for candidates
-    stores the answer in the dictionary that it has seen before it asked. So an answer from before a change
-    does not get into the new dictionary.
+    stores the answer in the dictionary that was current before the request. So the answer to a request from
+    before a change does not get into the new dictionary.
     """
 
     def __init__(self) -> None:

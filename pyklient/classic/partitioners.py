@@ -21,7 +21,8 @@ class DefaultPartitioner:
     """Chooses the partition of a key by its hash in Java, as ``kafka.producer.DefaultPartitioner`` does.
 
     A key of None goes to a random partition. A key of bytes is hashed by its contents, so that equal keys go
-    to the same partition. In Java, two arrays with the same contents have different hashes.
+    to the same partition. This differs from Java, where two arrays with the same contents have different
+    hashes.
     """
 
     def partition(self, key: Any, partition_count: int, /) -> int:

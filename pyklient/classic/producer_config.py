@@ -1,7 +1,7 @@
 """The options of a classic producer, as values that are checked and complete.
 
-The names are those of Kafka 0.8, with underscores, and the defaults are those of the profile 0.8. Options
-that only Kafka 0.7 has come last.
+The names are those of Kafka 0.8, with underscores, and the defaults are those of the profile 0.8. The options
+that exist only in Kafka 0.7 are at the end.
 """
 
 import time

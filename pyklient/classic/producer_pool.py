@@ -55,8 +55,8 @@ class ProducerPool:
             self.interrupt()
 
     def fetch_metadata(self, servers: Sequence[Endpoint], topics: Sequence[str]) -> MetadataResponse:
-        """Ask *servers* for the metadata of *topics*, one after the other in random order, until one of them
-        answers.
+        """Ask *servers* for the metadata of *topics*. The servers are asked one after the other, in random
+        order, until one of them answers.
 
         Each server is asked over a separate connection, which is closed afterwards. Raises
         BrokerConnectionError with all failures if no server answers, and ClosedError as soon as another

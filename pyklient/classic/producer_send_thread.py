@@ -79,8 +79,8 @@ class ProducerSendThread:
             ) from error
 
     def give_up(self, error: KafkaError) -> None:
-        """Drop the messages that are queued now, interrupt the event handler, and pass no more batches to
-        it."""
+        """Drop the messages that are queued now, with *error* as the reason. Interrupt the event handler, and
+        pass no more batches to it."""
         self._gave_up = error
         queued = list(self._queue.drain(self._queue.capacity))
         try:
@@ -215,8 +215,8 @@ class ProducerSendThread:
 
 
 def _reason(called: str, error: BaseException) -> str:
-    """Return a text for the log about *error*, which the call of *called*, a hook or an event handler, has
-    raised."""
+    """Return a text for the log about *error*. *called* is the name of the hook or of the event handler that
+    has raised it."""
     return str(error) if isinstance(error, HookResultError) else f"{called} failed: {error!r}"
 
 

@@ -5,8 +5,8 @@ from typing import Any
 __all__ = ["ANY_PARTITION", "NO_BROKER", "QueueItem"]
 
 ANY_PARTITION = -1
-"""The partition of an item that may go to any partition that its broker leads. The producer uses this number
-with ``broker.list``, because it then knows no partitions."""
+"""The partition of an item that may go to any partition that its broker leads. With ``broker.list``, the
+producer uses this number, because it does not know the partitions."""
 
 NO_BROKER = -1
 """The ``broker_id`` of an item for which no broker has been chosen yet, because a hook has made the item."""

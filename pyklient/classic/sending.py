@@ -32,8 +32,8 @@ __all__ = ["AsyncSending", "Sending", "SyncSending"]
 log = logging.getLogger("pyklient.producer")
 
 _GRACE: Final = 0.5
-"""The number of seconds for which ``finish`` waits until a thread that was told to give up has ended, or has
-left the event handler."""
+"""The number of seconds for which ``finish`` waits for a thread that was told to give up. The thread has to
+end, or to leave the event handler, within this time."""
 
 
 class Sending(ABC):
@@ -179,7 +179,7 @@ class AsyncSending(Sending):
     @property
     def buffer(self) -> EventBuffer | None:
         """The buffer of the queue, to which the kernel adds messages. None if there are hooks or if the
-        profile is 0.7, because the kernel must not add messages then."""
+        profile is 0.7: in these cases, the kernel must not add messages itself."""
         return None if self._config.is_0_7 or self._callback_handler is not None else self._queue.events
 
     def send(self, items: Sequence[Any]) -> None:
@@ -204,7 +204,7 @@ class AsyncSending(Sending):
     def finish(self, deadline: float) -> None:
         """Wait for the send thread, which closes the handlers. At the *deadline*, drop the queued items.
 
-        If a handler calls this method, it does not wait, because the send thread itself runs the handlers.
+        This method does not wait if a handler calls it, because the send thread itself runs the handlers.
         """
         if self._thread.join(deadline - time.monotonic()):
             return

@@ -34,9 +34,9 @@ def send_in_parts(
     """Call *send* with the messages of *groups*, and return the messages that were not confirmed. *send*
     sends one request, and returns the errors of the partitions that have failed.
 
-    If the messages of a partition have too many bytes for one request, several requests are sent. If a
-    request fails, the messages of the partition after it are not sent and count as failed too, so that the
-    messages keep their order.
+    If the messages of a partition have too many bytes for one request, several requests are sent. If one of
+    them fails, the later messages of the partition are not sent and count as failed too. This keeps the
+    messages in order.
     """
     unsent: dict[TopicPartition, UnsentGroup] = {}
     begins = dict.fromkeys(groups, 0)

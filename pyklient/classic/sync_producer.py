@@ -32,12 +32,12 @@ from pyklient.topic_partition import TopicPartition
 __all__ = ["SyncProducer"]
 
 _NO_ID: Final = -2
-"""The id that stands for an unknown broker id, if only the address of the broker is known."""
+"""Stands for the id of the broker if only the address of the broker is known."""
 
 
 class SyncProducer:
-    """Sends produce requests to the broker at *host* and *port*, which must be the leader of their
-    partitions.
+    """Sends produce requests to the broker at *host* and *port*. This broker must be the leader of the
+    partitions in the requests.
 
     A request is never sent again: after an error of the network, the connection is closed and the error is
     raised. The next call opens the connection again. Several threads may use one SyncProducer; one request at
@@ -282,9 +282,9 @@ class SyncProducer:
         )
 
     def _own_ids(self, response: MetadataResponse) -> set[int]:
-        """Return a set with the id of this broker. If no id is configured, it is the id of the broker in
-        *response* that has the same address, or of the only broker there. Return an empty set if there is no
-        such broker."""
+        """Return a set with the id of this broker. If no id is configured, take the id of the broker in
+        *response* that has the same address. If no broker has this address, but *response* has only one
+        broker, take the id of that broker. Otherwise return an empty set."""
         if self.endpoint.node_id != _NO_ID:
             return {self.endpoint.node_id}
         named = {

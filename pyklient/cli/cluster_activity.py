@@ -50,7 +50,8 @@ class ActivityReader:
     """Reads the activity of a cluster again and again, and compares each reading with the one before.
 
     Without *topics*, all topics are read except internal ones. Without *groups*, all groups that brokers
-    coordinate are read. Partitions end where consumers with *isolation_level* can read.
+    coordinate are read. The end offset of a partition is the one up to which consumers with *isolation_level*
+    can read.
     """
 
     def __init__(
@@ -72,7 +73,8 @@ class ActivityReader:
     def read(self) -> Activity:
         """Return the activity since the last call.
 
-        Raises KafkaError if there is no such topic, and in the first call if there is no such group.
+        Raises KafkaError if one of the topics does not exist. The first call also raises it if one of the
+        groups does not exist.
         """
         partitions = self._admin.partitions(self._topics)
         ends = self._admin.end_offsets(partitions, isolation_level=self._isolation_level)

@@ -46,7 +46,7 @@ _USED_WITH = {
     "zookeeper_password": "zookeeper_username",
     "zookeeper_ssl_keystore_password": "zookeeper_ssl_keystore_location",
 }
-"""The passwords for ZooKeeper, each with the option that must be given together with it."""
+"""For each password for ZooKeeper, the option without which the password has no use."""
 _EVERY_CONFIG = (AdminConfig, ProducerConfig, ConsumerConfig)
 _BYTES_STAY = "keys and values are bytes here"
 _OBJECTS = {
@@ -109,8 +109,8 @@ class ClusterOptions:
         return replace(self, timeout=self.timeout or _TIMEOUTS["default_api_timeout_ms"] / 1000)
 
     def options(self, config: type[ClientConfig], **own: Any) -> dict[str, Any]:
-        """Return the options for a client with *config*. The options *own*, which the command sets itself,
-        take precedence.
+        """Return the options for a client with the config class *config*. The options *own*, which the
+        command sets itself, take precedence.
 
         Options that the client does not have are left out, because a command may use several clients, and
         several commands may share a ``--config`` file.
@@ -184,7 +184,8 @@ def _with_timeout(command: Callable[..., _Result]) -> Callable[..., _Result]:
 
 
 def naming_our_timeout(message: str) -> str:
-    """Return *message* with ``--timeout`` instead of the client's option that sets the time to wait."""
+    """Replace the client option that sets the time to wait by ``--timeout`` in the error *message*. Return
+    the new message."""
     return _WAITING_OPTION.sub("--timeout sets the time to wait", message)
 
 
@@ -251,8 +252,8 @@ def _with_connection(
 
 
 def _secrets(known: Iterable["Field[Any]"], given: Mapping[str, str]) -> dict[str, str]:
-    """Return the passwords from the environment. A password is left out if the *given* options do not use
-    it."""
+    """Return the values that the environment has for those of the options *known* that are passwords. A
+    password is left out if the *given* options do not use it."""
     found = {
         item.name: os.environ.get(f"PYKLIENT_{item.name.upper()}")
         for item in known
@@ -267,8 +268,8 @@ def _secrets(known: Iterable["Field[Any]"], given: Mapping[str, str]) -> dict[st
 
 
 def _first(named: Mapping[str, str | None]) -> str | None:
-    """Return the first address in *named* that is not None. Return None if all of them are None. Raises
-    UsageError if the first address is empty."""
+    """Return the first address in *named* that is not None. *named* has addresses, by the option or variable
+    that sets them. Return None if all of them are None. Raises UsageError if the first address is empty."""
     for where, servers in named.items():
         if servers is not None:
             if not servers.strip(" ,"):
@@ -313,8 +314,8 @@ def _reject_secrets(given: Mapping[str, str]) -> None:
 
 
 def _check_options(given: Mapping[str, str]) -> None:
-    """Raise ConfigurationError if no client has an option in *given*, or if the value of one is not
-    accepted."""
+    """Raise ConfigurationError if *given* has an option that no client has, or a value that its option does
+    not accept."""
     known = {item.name: item for config in _EVERY_CONFIG for item in fields(config)}
     for name, value in given.items():
         if name not in known:

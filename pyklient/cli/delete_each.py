@@ -14,9 +14,9 @@ __all__ = ["delete_each"]
 def delete_each(names: Sequence[str], delete: Callable[[str], None]) -> None:
     """Call *delete* with each of *names*, and print an error for each name that cannot be deleted.
 
-    Raises click's Exit with code 1 if such an error was printed. If a failure does not depend on the name,
-    this function stops and raises a ClickException that lists the names that were not tried. An example is
-    that the brokers cannot be reached.
+    Raises click's Exit with code 1 if such an error was printed. Some failures do not depend on the name,
+    such as a failure to reach the brokers. After one of these, this function stops and raises a
+    ClickException with the names that were not tried.
     """
     refused = False
     for number, name in enumerate(names, 1):

@@ -126,8 +126,8 @@ def print_zookeeper_group(facts: Facts) -> None:
 
 
 def _lag(facts: Facts) -> str:
-    """Return the lag of a group as text: ``-`` if no partition has a committed offset, because the group may
-    keep its positions elsewhere, such as in an offset store."""
+    """Return the lag of a group as text. The text is ``-`` if no partition has a committed offset: the group
+    may keep its positions elsewhere, such as in an offset store."""
     return f"{facts['lag']:,}" if _has_commit(facts) else "-"
 
 
@@ -152,7 +152,8 @@ def _print_rows(rows: Sequence[Facts]) -> None:
 
 
 def _streams(member: Facts) -> str:
-    """Return the subscription of a member as text, such as ``clicks: 2, views: 1``."""
+    """Return the topics of a member and the number of streams of each topic, as text such as ``clicks: 2,
+    views: 1``."""
     if member["error"] is not None:
         return str(member["error"])
     streams = ", ".join(f"{name}: {count}" for name, count in member["subscription"].items())

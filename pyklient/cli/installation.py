@@ -1,6 +1,5 @@
 """Collects the versions of pyklient, Python and the packages for compression, and the name of the kernel in
-use. This module does not import click, so it also works without
-the packages that the command line needs."""
+use. This module does not import click, so it also works without the packages that the command line needs."""
 
 import importlib.metadata
 import platform
@@ -35,6 +34,6 @@ def facts() -> dict[str, Any]:
 
 
 def as_lines(found: dict[str, Any]) -> list[str]:
-    """Return the dict *found*, which ``facts`` has made, as lines of text with one fact in each."""
+    """Return *found*, a result of ``facts``, as lines of text with one fact in each line."""
     flat = {name: fact for name, fact in found.items() if name != "codecs"} | found["codecs"]
     return [f"{name:10} {fact}" for name, fact in flat.items()]

@@ -17,8 +17,8 @@ _SHOWN: Final = 8
 class Delivered:
     """Counts the lines of an input that were stored, and the lines that failed, from their deliveries.
 
-    It keeps a limited number of deliveries that are not done. If it has reached this number, it waits for the
-    oldest delivery before it adds another.
+    It keeps a limited number of deliveries that are not done. When there are more, ``add`` waits for the
+    oldest delivery.
     """
 
     def __init__(self) -> None:
@@ -48,8 +48,8 @@ class Delivered:
             self._count(self._waiting[0], 0)
 
     def summary(self, problem: str | None = None) -> str:
-        """Return a sentence with *problem*, the first failure, the number of lines that are stored, and the
-        numbers of the lines that failed."""
+        """Return a sentence that begins with *problem*. It also names the first line that failed and its
+        error, the number of lines that are stored, and the numbers of all lines that failed."""
         lines = {0: "no line is", 1: "1 line is"}.get(self.stored, f"{self.stored:,} lines are")
         parts = [problem] if problem else []
         if self.error is not None:

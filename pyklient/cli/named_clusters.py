@@ -1,5 +1,5 @@
-"""The clusters of commands that use two: ``--from`` and ``--to`` take addresses of brokers or a file of
-options."""
+"""The options ``--from`` and ``--to`` of commands that use two clusters. Each takes addresses of brokers, or
+a file of options."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -49,7 +49,7 @@ def _cluster_option(
 
 
 def options_of(cluster: str, config: type[ClientConfig]) -> dict[str, Any]:
-    """Return the options of a client for *cluster*: the addresses of brokers, or the name of a file after an
-    ``@``."""
+    """Return the options of a client for *cluster*. *cluster* consists of addresses of brokers, or of ``@``
+    and the name of a file of options."""
     servers, from_file = (None, options_of_file(Path(cluster[1:]))) if cluster[0] == "@" else (cluster, {})
     return ClusterOptions(servers, {}, from_file, _CALL_TIMEOUT).options(config)

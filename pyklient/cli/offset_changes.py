@@ -7,6 +7,7 @@ __all__ = ["say_what_changed"]
 
 
 def say_what_changed(group: str, changed: int, unchanged: int) -> None:
-    """Print on standard error how many offsets of *group* a command has changed and left *unchanged*."""
+    """Print a sentence on standard error: a command has changed *changed* offsets of *group*, and has left
+    *unchanged* offsets as they were."""
     same = f"; {counted(unchanged, 'offset')} stayed the same" if unchanged else ""
     complain(f"changed {counted(changed, 'offset')} of group {group}{same}")

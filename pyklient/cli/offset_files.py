@@ -67,7 +67,7 @@ def parse_offsets(content: bytes, group_id: str) -> dict[TopicPartition, OffsetA
 
 
 _Rows = Iterable[tuple[str, str | None, TopicPartition, OffsetAndMetadata]]
-"""The rows of a file. A row has its place in the file for error messages, the group if there is one, the
+"""The rows of a file. Each row has its place in the file (for error messages), the group or None, the
 partition, and the committed offset."""
 
 

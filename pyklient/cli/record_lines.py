@@ -49,8 +49,8 @@ def as_json_line(message: Message) -> bytes:
 
 
 def from_json_line(line: bytes) -> NewRecord:
-    """Return the record that a line of JSON describes. Raises NotJSONError, or a ValueError that gives the
-    reason.
+    """Return the record that a line of JSON describes. Raises NotJSONError if the line is not JSON, and
+    ValueError if it does not describe a record. Both give the reason.
 
     The fields ``topic``, ``offset`` and ``timestamp_type`` are accepted but not used, so that the output of
     ``consume --json`` can be sent again. A key or a value that is an object, a list, a number or a bool

@@ -38,9 +38,10 @@ def option(
     """Return a dataclass field that declares an option with the description *doc*.
 
     If *at_least* is given, the option accepts whole numbers from *at_least* to *at_most*. If *choices* is
-    given, it accepts these values. *also* is a pair that describes other texts that are accepted besides
-    *choices*: an example, and a function that returns None for texts that are not accepted. *kafka_default*
-    is Kafka's default for the option, if it differs from *default*.
+    given, it accepts these values. *also* describes texts that the option accepts besides *choices*. It is a
+    pair: an example, and a function that returns None for every other text. The value of a *secret* option is
+    left out of the config's repr. *kafka_default* is Kafka's default for the option, if it differs from
+    *default*.
     """
     metadata = {
         "doc": doc,

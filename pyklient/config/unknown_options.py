@@ -120,7 +120,7 @@ _NONE_HERE: Final = {
 
 def advice(name: str) -> str | None:
     """Return a text that says what to use instead of *name*, an option of another client, written with
-    underscores. Return None for any other name."""
+    underscores. Return None if there is no advice for *name*."""
     if name in _ELSEWHERE:
         return f"pyklient calls it {_ELSEWHERE[name]}"
     return _NONE_HERE.get(name)

@@ -58,8 +58,8 @@ def parse_zookeeper(address: str) -> ZooKeeperAddress:
 
 
 def _host(name: str) -> str:
-    """Return *name* if it can be the name of a host. With another name, the thread that connects to ZooKeeper
-    would fail."""
+    """Return *name* if it can be the name of a host. Otherwise raise ConfigurationError, because the thread
+    that connects to ZooKeeper would fail."""
     try:
         name.encode("idna")
     except UnicodeError as error:

@@ -63,8 +63,9 @@ def read(
     After the end, a new loop raises ClosedError.
 
     With *offset_store*, a partition begins at the position that is stored for the group *group_id*. If none
-    is stored, it begins at *start*, and this offset is stored. ``save_offsets`` of the result saves positions
-    in the transaction that stores the results, so the next read begins after these messages.
+    is stored, it begins at *start*, and this offset is stored. The program calls ``save_offsets`` of the
+    returned object in the transaction that stores its results. The next read then begins after the messages
+    of these results.
 
     Raises BrokerError for a topic that does not exist. Iteration raises OffsetOutOfRangeError if the log does
     not have the offset *start* or the stored position any more. It raises ConsumerTimeout when no message
@@ -100,7 +101,8 @@ def _config(
     offset_store: OffsetStore | None,
     group_id: str | None,
 ) -> ConsumerConfig:
-    """Return the options of a :func:`read`. Raises ConfigurationError for those that it does not have."""
+    """Return the config of a :func:`read`. Raises ConfigurationError for options that :func:`read` does not
+    have."""
     given = by_option_name(ConsumerConfig, bootstrap_servers, options)
     taken = sorted(NOT_READ & given.keys())
     if offset_store is not None:
@@ -140,7 +142,8 @@ class BoundedRead:
         stored: "_Stored | None" = None,
     ) -> None:
         self.bounds = dict(bounds)
-        """The bounds of each partition: the offset to begin at, and the offset before which to end."""
+        """The bounds of each partition: the offset at which reading begins, and the offset before which it
+        ends."""
         self._client = client
         self._keeps_client = keeps_client
         self._fetchers = FetcherManager(client, config)
@@ -168,8 +171,8 @@ class BoundedRead:
         return chain.from_iterable(self._to_the_end(self._stream.chunks()))
 
     def batches(self, max_records: int = 10_000) -> Iterator[list[Message]]:
-        """Return an iterator of lists of up to *max_records* messages, as messages arrive. No list is
-        empty."""
+        """Return an iterator over lists of messages. Each list has 1 to *max_records* messages, and is
+        returned as soon as messages arrive."""
         most = argument_checks.whole(max_records, "max_records", low=1)
         self._check_open()
         return filter(None, self._to_the_end(self._stream.batches(most, None)))
@@ -281,7 +284,7 @@ class _Stored:
         self._found = bounds
         self._start = start
         self.bounds = dict(bounds)
-        """The bounds of each partition: the stored position, and the offset before which to end."""
+        """The bounds of each partition: the stored position, and the offset before which reading ends."""
         self._saved: SavedPositions | None = None
         self._positions: dict[TopicPartition, StoredPosition] = {}
         if config.offset_store is None or config.group_id is None:
@@ -316,7 +319,7 @@ class _Stored:
         return self._start.is_offset(partition) or self.bounds[partition] != self._found[partition]
 
     def begin(self, stream: StreamCore) -> SavedPositions | None:
-        """Return the object that saves the positions of *stream*. Return None without an offset store."""
+        """Return the object that saves the positions of *stream*, or None if there is no offset store."""
         if self._saved is not None:
             self._saved.begin(stream, self._positions)
         return self._saved
@@ -368,7 +371,8 @@ def _check(point: object) -> None:
 def _bounds(
     topics: Sequence[str], start: _Times, end: _Times, isolation_level: int
 ) -> Dialogue[dict[TopicPartition, tuple[int, int]]]:
-    """Return the bounds of each partition: the offset to begin at, and the offset before which to end."""
+    """Return the bounds of each partition: the offset at which reading begins, and the offset before which it
+    ends."""
     partitions = yield from partitions_of(topics, tries=_UNKNOWN_TOPIC_TRIES)
     for bound in (start, end):
         bound.reject_unknown(partitions)
@@ -389,10 +393,10 @@ def _resolve(
 ) -> Dialogue[dict[TopicPartition, int]]:
     """Return the offset of *bound* in each of *partitions*.
 
-    If a partition has no bound, its offset is the one that a broker returns for its timestamp in *open_ends*,
-    such as EARLIEST. If it is not in *open_ends* either, its offset is the one in *high*. If the bound of a
-    partition is a time and all its records are earlier, its offset is the one in *high* too. If *by_segment*
-    is true, brokers that do not know the times of records may return the offset of an earlier record.
+    If a partition has no bound, a broker is asked for its offset at the timestamp in *open_ends*, such as
+    EARLIEST. The offset in *high* is used in two cases: the partition has no bound and is not in *open_ends*,
+    or its bound is a time and all its records are earlier. If *by_segment* is true, brokers that do not know
+    the times of records may return the offset of an earlier record.
     """
     found = dict(high)
     asked = dict(open_ends)

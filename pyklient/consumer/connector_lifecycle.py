@@ -88,7 +88,7 @@ class ConnectorLifecycle:
 
     def begin(self, membership: Membership, subscription: Subscription, handler: AssignmentHandler) -> None:
         """Begin to read *subscription* with *membership*. Return when the first partitions have been assigned
-        to *handler*. If that fails, close the connector and raise the error."""
+        to *handler*. After a failure, close the connector and raise the error."""
         self._membership = membership
         try:
             self._fetchers.start()
@@ -114,7 +114,8 @@ class ConnectorLifecycle:
             raise ClosedError("this ConsumerConnector has been closed; create a new one")
 
     def close(self, *, count_in_hand: bool, timeout: float = CLOSE_TIMEOUT) -> None:
-        """Close the connector within about *timeout* seconds, as ``ConsumerConnector.close`` describes it.
+        """Close the connector as ``ConsumerConnector.close`` describes. This takes about *timeout* seconds at
+        most.
 
         If *count_in_hand* is true, the messages in hand are committed too.
         """
@@ -176,8 +177,8 @@ class ConnectorLifecycle:
         """Wait until another thread has closed the connector.
 
         Return at once if the calling thread itself is closing the connector. Also return at once if the
-        calling thread runs a rebalance listener or a commit callback, because the other thread then waits for
-        it.
+        calling thread runs a rebalance listener or a commit callback, because the other thread waits until
+        the listener or callback returns.
         """
         if threading.current_thread() is self._closer or self._membership.runs_here():
             return
@@ -191,16 +192,16 @@ class ConnectorLifecycle:
 
 _open: "weakref.WeakSet[ConnectorLifecycle]" = weakref.WeakSet()
 _leaving: "weakref.WeakSet[Membership]" = weakref.WeakSet()
-"""The memberships of connectors that were not closed and to which the program no longer refers. A membership
-is in this set as long as its thread runs."""
+"""The memberships of connectors that the program has dropped without closing them. A membership is in this
+set as long as its thread runs."""
 
 
 def _close_all() -> None:
     """Close the connectors that are still open when the program ends, without committing messages in hand.
 
-    Then wait until the connectors to which the program no longer referred have committed and left their
-    groups. At the end, warn of each connector that was left open. The warnings come last because Python may
-    be set to raise an exception for a warning.
+    Then wait for the connectors that the program had dropped without closing them, until they have committed
+    and left their groups. At the end, warn of each connector that was left open. The warnings come last
+    because Python may be set to raise an exception for a warning.
     """
     left_open = {lifecycle: repr(lifecycle) for lifecycle in list(_open)}
     for lifecycle, name in left_open.items():

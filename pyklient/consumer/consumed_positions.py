@@ -22,13 +22,13 @@ class Position(NamedTuple):
     metadata: str | None = None
     """The text to commit with the offset. None if the text does not matter."""
     chosen: bool = False
-    """True if the program has called ``seek`` or ``redeliver`` since the partition was assigned, so that an
-    offset is committed even if it is before the committed offset."""
+    """True if the program has called ``seek`` or ``redeliver`` since the partition was assigned. The offset
+    is then committed even if it is before the committed offset."""
     leader_epoch: int = UNKNOWN_EPOCH
     """The leader epoch of the last record before the offset (KIP-320), if it is known."""
     after_message: int | None = None
-    """The offset after the last message that was handed out, if records between it and ``offset`` were
-    skipped, such as control records. Otherwise None."""
+    """The offset after the last message that was handed out. None unless records between this offset and
+    ``offset`` were skipped, such as control records."""
 
 
 class Positions:
@@ -41,7 +41,7 @@ class Positions:
     def __init__(self) -> None:
         self._known: dict[TopicPartition, Position] = {}
         self._chosen: dict[TopicPartition, int] = {}
-        """The generation in which the program has called ``seek`` or ``redeliver`` last."""
+        """For each partition, the generation in which the program last called ``seek`` or ``redeliver``."""
         self._ends: Mapping[TopicPartition, int | None] = {}
         self._unfinished: set[TopicPartition] | None = None
         self.leader_epochs = ReadEpochs()
@@ -52,8 +52,8 @@ class Positions:
         return self._unfinished is not None and not self._unfinished
 
     def end_with(self, ends: Mapping[TopicPartition, int | None]) -> None:
-        """Finish the stream when all partitions in *ends* have been handed out up to these offsets. An end of
-        None is never reached."""
+        """Finish the stream when each partition in *ends* has been handed out up to its offset there. A
+        partition with the end None never ends."""
         self._ends, self._unfinished = ends, set(ends)
 
     def note(self, owned: OwnedPartition, offset: int, *, read: bool = True) -> None:
@@ -76,8 +76,9 @@ class Positions:
         return Position(offset, generation, read, chosen=chosen, leader_epoch=leader_epoch)
 
     def note_left(self, owned: OwnedPartition, after_message: int | None, offset: int) -> None:
-        """Record that no message of *owned* is left before *offset*. *after_message* is the offset after the
-        last message that was handed out; None if no message was handed out since the last call."""
+        """Record that all messages of *owned* before *offset* were handed out or skipped. *after_message* is
+        the offset after the last message that was handed out. It is None if no message was handed out since
+        the last call."""
         before = self._known.get(owned.partition)
         if after_message is None and before is not None:
             after_message = before.offset if before.after_message is None else before.after_message
@@ -96,14 +97,15 @@ class Positions:
         self._chosen.update((each.partition, each.generation) for each in partitions)
 
     def note_start(self, owned: OwnedPartition, offset: int) -> None:
-        """Record that *owned* continues at *offset*, which was looked up."""
+        """Record that *owned* continues at *offset*. This offset was looked up."""
         before = self._known.get(owned.partition)
         self.note(owned, offset, read=before is not None and before.read)
 
     def go_back(self, owned: OwnedPartition, offset: int) -> None:
         """Record that messages of *owned* are handed out again from *offset* on.
 
-        The position does not change if the partition has been assigned again since then.
+        The position does not change if the partition has been assigned again since these messages were handed
+        out.
         """
         before = self._known.get(owned.partition)
         if before is None or before.generation <= owned.generation:

@@ -103,8 +103,8 @@ class ConsumerConnector:
 
     @classmethod
     def from_properties(cls, properties: Properties, profile: "ProfileName | None" = None) -> Self:
-        """Make a connector from *properties* with the names of Kafka's Java consumer, such as ``group.id``.
-        *properties* may be the path of a file with lines ``name=value``.
+        """Make a connector from *properties*, which have the names of Kafka's Java consumer, such as
+        ``group.id``. *properties* may be the path of a file with lines ``name=value``.
 
         With a *profile*, the properties have the names, defaults and rules of the Scala consumer of that
         version of Kafka. The members of the group then coordinate themselves through ZooKeeper, as the Scala
@@ -250,7 +250,7 @@ class ConsumerConnector:
 
         At most *max_in_hand* messages, of about ``prefetch_max_bytes`` together, are read and not handled
         yet. Keys and values are bytes, as in a stream without decoders. *start* has the same meaning as in
-        :meth:`stream`, and the rules of :meth:`create_message_streams` hold.
+        :meth:`stream`, and the rules of :meth:`create_message_streams` apply.
         """
         argument_checks.whole(workers, "workers", low=1, high=_MOST_WORKERS)
         check_handlers(handler, on_error, processes=argument_checks.flag(processes, "processes"))
@@ -281,9 +281,9 @@ class ConsumerConnector:
         """Commit the positions of the streams, or exactly *offsets*: the offset of the next message to read
         in each partition.
 
-        Without *offsets*, the message that a loop has got last is committed too, unless another thread runs
-        that loop. Raises CommitError if some partitions were not committed, for instance because another
-        member owns them now; all others are committed. Raises KafkaTimeoutError with the last failure after
+        Without *offsets*, the message in hand is committed too, unless a loop in another thread has it in
+        hand. Raises CommitError if some partitions were not committed, for instance because another member
+        owns them now; all others are committed. Raises KafkaTimeoutError with the last failure after
         *timeout* seconds (by default ``default_api_timeout_ms``), or the first failure if *retry_on_failure*
         is false.
         """
@@ -297,9 +297,9 @@ class ConsumerConnector:
         """Commit as :meth:`commit_offsets` does, without waiting, and then call ``callback(offsets, error)``.
 
         *error* is None, or the error that ``commit_offsets`` would raise. Commits are made in the order of
-        the calls, and before the commits of later calls of ``commit_offsets``. One thread calls all
-        callbacks; ``close`` waits for them. Without *callback*, a failure is logged. This method waits only
-        if 1,000 commits are waiting already.
+        the calls. A later call of ``commit_offsets`` commits after them. One thread calls all callbacks;
+        ``close`` waits for them. Without *callback*, a failure is logged. This method waits only if the queue
+        has 1,000 commits already.
         """
         self._control.commit_async(self._streams, offsets, callback)
 
@@ -307,8 +307,9 @@ class ConsumerConnector:
         """Return the metadata of this member for ``Producer.send_offsets_to_transaction``.
 
         Call this method before you read the first message of a transaction. If the group rebalances after
-        that, the group coordinator refuses the offsets, because another member may own the partitions: abort
-        the transaction, and read again. Raises CommitError if the connector is not a member of its group now.
+        that, the group coordinator rejects the offsets, because another member may own the partitions. Then
+        abort the transaction, and read its messages again. Raises CommitError if the connector is not a
+        member of its group now.
         """
         self._control.check_commits(at_close=True)
         return member_metadata(self._config, self._membership, self._ownership)
@@ -328,23 +329,24 @@ class ConsumerConnector:
         """End all streams, commit the messages that were handed out (with ``enable_auto_commit``), and leave
         the group.
 
-        This takes about *timeout* seconds at most, and less if no broker can be reached.
+        This call takes about *timeout* seconds at most, and less if no broker can be reached.
 
         A loop in another thread may finish its message first. The last 10 s of *timeout* (but at most two
         thirds of it) are kept for committing and leaving, so the loop has 5 s by default. A message that is
         still in hand after that is not committed. A loop ends when it asks for its next message.
 
         A second call waits until the first call has closed the connector. It returns at once if the first
-        call waits for the thread of the second call, for instance for its loop. A rebalance listener may call
-        this method: the connector then closes after the listener has returned.
+        call waits for the thread that makes the second call, for instance for a loop in this thread. A
+        rebalance listener may call this method: the connector then closes after the listener has returned.
         """
         self._lifecycle.close(count_in_hand=True, timeout=argument_checks.seconds(timeout, "timeout"))
 
     shutdown = close
 
     def _create(self, choice: StreamChoice, membership: Membership | None = None) -> None:
-        """Begin to read the streams of *choice*, with *membership*, or with the connector's own membership if
-        *membership* is None. Return when partitions are assigned. If that fails, close the connector."""
+        """Begin to read the streams of *choice* with *membership*. If *membership* is None, use the
+        connector's own membership. Return when partitions are assigned. After a failure, close the
+        connector."""
         self._lifecycle.check_open()
         if self._choice is not None:
             raise MessageStreamsExistError(_STREAMS_EXIST)

@@ -64,7 +64,7 @@ def _partition(
     counts: PartitionCounts, cursor: Cursor | None, reached: Position | None, now: float
 ) -> "metrics.ConsumedPartition":
     """Return the metrics of one partition. *cursor* is None if the partition is not assigned to this client
-    now."""
+    now. *reached* is the position of its stream, if there is one."""
     position = None
     if cursor is not None:
         position = cursor.owned.start if reached is None else reached.offset

@@ -79,9 +79,9 @@ class KafkaStream:
         """Return an iterator of ``pyarrow.RecordBatch`` objects, each of up to *max_records* records of one
         partition.
 
-        The columns are key, value, topic, partition, offset, timestamp (microseconds, UTC), timestampType,
-        and headers, a list of key and value, if *headers* is true. Bytes are copied once, and no object is
-        made per record.
+        The columns are key, value, topic, partition, offset, timestamp (microseconds, UTC), timestampType. If
+        *headers* is true, there is also the column headers: a list of (key, value) for each record. Bytes are
+        copied once, and no object is made per record.
 
         The iterator waits only for the first record of a batch. After *timeout* seconds without a record the
         batch has no records. If *timeout* is None, the iterator waits like a ``for`` loop, which may raise
@@ -101,10 +101,10 @@ class KafkaStream:
         commit has included it already, the next commit stores the earlier offset. After an error of a
         decoder, the message that could not be decoded is handed out again.
 
-        If there is no message in hand, this method does nothing. There is none before the first message, and
-        after ConsumerTimeout, because the loop had asked for the next message. If a rebalance has revoked the
-        partition meanwhile, the member that owns the partition now gets the message again, because it begins
-        at the committed offset.
+        If there is no message in hand, this method does nothing. No message is in hand before the loop has
+        got the first message, or after ConsumerTimeout, because the loop has asked for the next message. If a
+        rebalance has revoked the partition meanwhile, the member that owns the partition now gets the message
+        again, because it begins at the committed offset.
 
         Raises StreamInUseError while a loop in another thread reads the stream.
         """
@@ -186,9 +186,9 @@ class KafkaStream:
     def commit_offsets(self, timeout: float | None = None) -> None:
         """Commit the position of this stream, including the message that the loop is handling.
 
-        Raises CommitError if this member does not own some of the partitions any more; all others are
-        committed. Raises KafkaTimeoutError with the last failure after *timeout* seconds (by default
-        ``default_api_timeout_ms``).
+        Raises CommitError if this member no longer owns some of the partitions. The positions of the other
+        partitions are committed. Raises KafkaTimeoutError with the last failure after *timeout* seconds (by
+        default ``default_api_timeout_ms``).
         """
         self._core.check_not_forked()
         self._control.commit([self._core], timeout)
@@ -198,8 +198,8 @@ class KafkaStream:
         ``Producer.send_offsets_to_transaction``.
 
         *batch* is the list that a loop over :meth:`batches` has got last. Call this method before the loop
-        asks for the next list. Raises CommitError if this member has lost a partition of *batch* meanwhile:
-        then abort the transaction, because the messages are handed out again, here or to another member.
+        asks for the next list. Raises CommitError if this member has lost a partition of *batch* meanwhile.
+        In that case, abort the transaction: the messages are handed out again, here or to another member.
         Raises ConfigurationError if the connector commits automatically, or not to Kafka.
         """
         return self._control.batch_offsets(self._core, batch)

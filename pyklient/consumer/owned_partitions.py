@@ -121,8 +121,8 @@ class OwnedPartition:
 
     @property
     def committed_offset(self) -> int | None:
-        """The committed offset at which reading begins. None if no offset was committed, or only in one of
-        two offset storages."""
+        """The committed offset at which reading begins. None if no offset was committed, or if only one of
+        two offset storages has it."""
         if self.committed is None or isinstance(self.committed, PartlyCommitted):
             return None
         return self.committed.offset
@@ -167,8 +167,8 @@ class Assignment:
         return self.partitions[partition].start
 
     def to_commit(self, partition: TopicPartition, offset: int, leader_epoch: int = -1) -> OffsetAndMetadata:
-        """Return *offset* as the position of *partition* to commit. If the committed offset of the partition
-        is equal to *offset*, keep its metadata and its leader epoch. Otherwise the position has
+        """Return the position to commit for *partition*, whose offset is *offset*. If this offset is
+        committed already, the position keeps the committed metadata and leader epoch. Otherwise it has
         *leader_epoch* and no metadata."""
         owned = self.partitions.get(partition)
         stored = None if owned is None else owned.committed
@@ -202,7 +202,7 @@ class Ownership:
     def changing(self) -> Iterator[None]:
         """Mark this thread, in a ``with`` block, as a thread that changes the assignment.
 
-        Code in the block must not wait until the assignment has changed, because this would wait for ever.
+        Code in the block must not wait until the assignment has changed, because it would wait for ever.
         """
         thread = threading.current_thread()
         self._changing.append(thread)
@@ -225,9 +225,10 @@ class Ownership:
     ) -> Assignment:
         """Return the next assignment: the partitions that are active now, and the partitions in *starts*.
 
-        *starts* has the committed offset of each partition that is assigned, at which reading begins. A
-        partition that the client also owned in the previous generation begins at its position in *reached*
-        instead. A partition without a committed offset begins at the offset in *found*, which was looked up.
+        *starts* maps each newly assigned partition to its committed offset, or to None. Reading begins at the
+        committed offset. A partition that the client also owned in the previous generation begins at its
+        position in *reached* instead. *found* has offsets that were looked up: a partition without a
+        committed offset begins there.
         """
         before = self.assignment or Assignment()
         # A generation in between was another member's.

@@ -1,7 +1,7 @@
 """The leader epochs of the records that a stream has decoded (KIP-320).
 
-A commit stores the leader epoch of the last record before the committed offset. If the partition's log was
-cut off at a smaller offset meanwhile, the next owner of the partition can notice that.
+A commit stores the leader epoch of the last record before the committed offset. If the partition's log has
+been truncated to a smaller offset meanwhile, the next owner of the partition can notice the truncation.
 """
 
 from typing import Final
@@ -14,8 +14,8 @@ UNKNOWN_EPOCH: Final = -1
 """The leader epoch of records in the formats 0 and 1, which do not contain it."""
 
 _MOST_RANGES: Final = 8
-"""The largest number of ranges of each partition. Messages that are in hand at the same time rarely have more
-than two leader epochs."""
+"""The largest number of ranges that are kept for each partition. Messages that are in hand at the same time
+rarely have more than two leader epochs."""
 
 
 class _Range:

@@ -1,4 +1,4 @@
-"""Start points: where in a partition a program asks to begin reading, and the offsets of these points."""
+"""Start points, at which a program asks to begin reading partitions, and the offsets of these points."""
 
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
@@ -85,8 +85,8 @@ class StartPoints:
     def to_find(
         self, committed: Mapping[TopicPartition, OffsetAndMetadata | None], *, created: bool
     ) -> dict[TopicPartition, StartPoint]:
-        """Return the start points of the partitions that begin at a start point, and not at their offset in
-        *committed*.
+        """Return the start points of the partitions that do not begin at their offset in *committed*, but at
+        a start point.
 
         If *created* is true, the partitions are new. A new partition begins at its first message, unless the
         program has named a start point for this partition.

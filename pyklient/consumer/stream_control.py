@@ -178,8 +178,8 @@ class StreamControl:
         return {each: max(0, ends[each] - self._position(stream, each, deadline)) for each in partitions}
 
     def check_commits(self, *, at_close: bool = False) -> None:
-        """Raise an error if the connector is closed or has no group, and so cannot commit. If *at_close* is
-        true, a call from the rebalance listener is allowed while the connector closes."""
+        """Raise an error if the connector cannot commit: it is closed, has no group, or has an offset store.
+        If *at_close* is true, a call from the rebalance listener is allowed while the connector closes."""
         self._lifecycle.check_open(in_listener=at_close and self._ownership.changes_here())
         if not self._in_group:
             raise ConfigurationError("offsets can be committed only for a group; set group_id")
@@ -222,7 +222,8 @@ class StreamControl:
         )
 
     def _positions_to_change(self, stream: StreamCore, method: str) -> SavedPositions:
-        """Return the positions in the offset store, for the thread that reads *stream* and calls *method*."""
+        """Return the positions in the offset store. Raise an error if this thread may not change those of
+        *stream* now. *method* is the method that the program has called."""
         stream.check_not_forked()
         if self._saved is None:
             raise ConfigurationError(

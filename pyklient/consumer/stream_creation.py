@@ -34,7 +34,7 @@ class StreamCreation:
         self.whole_batches = False
         """True if a mirror reads the streams, which then hand out whole batches where possible."""
         self.excluded_topics: frozenset[str] = frozenset()
-        """The topics that no topic filter selects."""
+        """The topics that a topic filter does not select, even if their names match."""
         self.continues_at_committed = False
         """The value of ``continues_at_committed`` in the Subscription, for streams of a topic filter."""
         self._lease = lease

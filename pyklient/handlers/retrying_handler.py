@@ -20,10 +20,10 @@ class RetryingHandler:
             handle(message)
 
     The pauses begin with *backoff* seconds and double up to *backoff_max* seconds, and each is up to 20 %
-    longer or shorter at random. Only exceptions of the class *retry_on*, or of one of several classes, are
-    retried. The last exception is raised. Messages behind the failed one wait, so their order does not
-    change. All attempts and pauses together must take less than ``max_poll_interval_ms``, or the member
-    leaves its group.
+    longer or shorter at random. *retry_on* is a class of exceptions, or a tuple of classes: the handler is
+    called again only after such an exception. The last exception is raised. Messages behind the failed one
+    wait, so their order does not change. All attempts and pauses together must take less than
+    ``max_poll_interval_ms``, or the member leaves its group.
 
     A RetryingHandler can be pickled if *handler* can be pickled. So it may run in the processes of
     ``ConsumerConnector.parallel``.

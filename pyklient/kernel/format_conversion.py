@@ -20,9 +20,9 @@ def convert(
 ) -> bytes:
     """Return the records in *buffer* as batches of record format *magic*.
 
-    Conversion to format 0 or 1 is for old consumers. Offsets do not change. Headers, control batches and
-    uncompressed records below *from_offset* are left out. Batches that already have format *magic* or an
-    older one are not changed. Raises UnsupportedCodecError for zstd, which formats 0 and 1 do not have.
+    Conversion to format 0 or 1 is for old consumers. Offsets do not change. Headers and control batches are
+    left out, and so are uncompressed records below *from_offset*. Batches that already have format *magic* or
+    an older one are not changed. Raises UnsupportedCodecError for zstd, which formats 0 and 1 do not have.
 
     Conversion to format 2 is for old producers. The result is one batch, with offsets from 0 on.
     """

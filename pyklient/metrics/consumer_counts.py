@@ -19,8 +19,8 @@ _MOST_UNUSED = 10_000
 
 
 class CorruptCounts(NamedTuple):
-    """The number of batches that were skipped because they cannot be read, and the number of their
-    offsets."""
+    """The number of batches that were skipped because they cannot be read, and the number of offsets in these
+    batches."""
 
     batches: int = 0
     offsets: int = 0
@@ -31,14 +31,14 @@ class CorruptCounts(NamedTuple):
 
 
 class PartitionCounts:
-    """The numbers of records, batches and bytes that were read from one partition, and of errors. The fetcher
-    and the loop that read the partition add to these counts."""
+    """The counts of one partition: records, batches and bytes that were read, and errors. The fetcher and the
+    loop that read the partition add to these counts."""
 
     __slots__ = ("consumed", "corrupt", "errors", "fetched", "readable_to")
 
     def __init__(self, began: float = 0.0) -> None:
         self.fetched = Meter(began)
-        """The fetch responses that had records of the partition, each counted as one batch. Only the
+        """The fetch responses that had records of the partition. Each response counts as one batch. Only the
         fetcher's thread adds to this count."""
         self.consumed = Meter(began)
         """The records that were handed out. A thread that adds to this count must hold the lock of the
@@ -78,8 +78,8 @@ class ConsumerCounts:
         return dict(sorted(self._partitions.items(), key=itemgetter(0)))
 
     def keep(self, in_use: Collection[TopicPartition]) -> None:
-        """If very many partitions are not *in_use*, add their counts to one sum and drop them, to limit the
-        memory."""
+        """If very many partitions are not *in_use*, add the counts of these partitions to one sum, and drop
+        them. This limits the memory."""
         if len(self._partitions) <= len(in_use) + _MOST_UNUSED:
             return
         for at in self._partitions.keys() - set(in_use):
@@ -90,7 +90,7 @@ class ConsumerCounts:
             self._gone.errors = add_errors([self._gone.errors, counts.errors])
 
     def corrupt(self) -> CorruptCounts:
-        """Return the counts of all partitions together."""
+        """Return the counts of skipped batches, for all partitions together."""
         found = self._gone.corrupt
         for each in list(self._partitions.values()):
             found = found.plus(each.corrupt)
@@ -119,12 +119,12 @@ class RebalanceCounts:
         self._since: float | None = None
 
     def begin(self) -> None:
-        """Store the time at which a rebalance begins, unless one has begun already."""
+        """Store the present time as the beginning of a rebalance, unless a rebalance has begun already."""
         if self._since is None:
             self._since = time.monotonic()
 
     def end(self) -> None:
-        """Count an assignment, which ends a rebalance if one has begun."""
+        """Count an assignment. If a rebalance has begun, the assignment ends it."""
         self.assignments += 1
         if self._since is not None:
             now = time.monotonic()

@@ -60,10 +60,10 @@ class Meter:
         self.bytes += size
 
     def add_evenly(self, records: int, size: int, since: float, now: float) -> None:
-        """Count *records* records that were handled at an even pace from the time *since* to the time *now*.
+        """Count records that were handled at an even pace from the time *since* to the time *now*.
 
-        *size* is their batch's size in bytes, or 0 if the batch has been counted already. Unless *size* is 0,
-        one more batch is counted.
+        *records* is the number of records. *size* is the size of their batch in bytes, or 0 if the batch has
+        been counted already. If *size* is not 0, count one more batch.
         """
         batches, span = self.batches + (size > 0), now - since
         if span <= _PERIOD:
@@ -116,7 +116,7 @@ def _start_of_window(marks: tuple[_Mark, ...], began: float, total: _Mark) -> _M
 
     The window is the last 30 to 35 seconds, or the time since *began* if that is shorter. At *began*, all
     totals were 0. If *marks* has no mark of 30 to 35 seconds ago, nothing was counted between that time and
-    the next mark. The result then has the totals of the next mark.
+    the next mark. The result then is the totals of the next mark.
     """
     start = total.time - _WINDOW
     if began >= start:
@@ -144,7 +144,7 @@ class DurationHistogram:
         self._before: list[int] | None = None
         self._max = self._max_before = 0.0
         self._ends = 0.0
-        """The time from which on durations are counted in a new set of buckets."""
+        """The time at which the present set of buckets ends and a new set begins."""
 
     def add(self, seconds: float, now: float) -> None:
         """Count a duration that has ended at the time *now*."""

@@ -2,7 +2,8 @@
 
 Times are in seconds and sizes in bytes. A total counts since the client was made, and never falls. A rate is
 the mean of the last 30 to 35 seconds. In a younger client, it is the mean of the time since the client was
-made, but of at least one second. Quantiles are those of the last 30 to 60 seconds, and off by 6 % at most.
+made, or of one second if that is longer. Quantiles are those of the last 30 to 60 seconds, and off by 6 % at
+most.
 """
 
 from collections.abc import Iterable, Mapping
@@ -49,8 +50,8 @@ class Throughput:
         )
 
     def without(self, part: "Throughput") -> "Throughput":
-        """Return this sum without *part*, one of its parts. No result is negative, even if *part* was counted
-        a moment later than the sum."""
+        """Return this sum without *part*, one of its parts. No number in the result is negative, even if
+        *part* was counted a moment later than the sum."""
         return Throughput(
             batches=max(0, self.batches - part.batches),
             records=max(0, self.records - part.records),
@@ -98,7 +99,7 @@ class BrokerMetrics:
     address: str
     """The address (host and port) to which the client last tried to connect."""
     connections: int = 0
-    """The number of connections that were opened, and whose TLS handshake and login have succeeded."""
+    """The number of connections that were opened, with a successful TLS handshake and login."""
     failed_connections: int = 0
     requests: Mapping[str, RequestMetrics] = field(default_factory=dict)
     """The requests by name, such as ``Produce``, ``Fetch`` and ``OffsetCommit``."""
@@ -145,13 +146,13 @@ class ProducerMetrics:
     age: float
     """The seconds since the producer was made."""
     delivered: Throughput
-    """The records of all partitions that the brokers have confirmed."""
+    """The records that the brokers have confirmed, in all partitions."""
     failed_records: int
     retried_batches: int
     errors: Mapping[str, int]
     """The number of error responses to batches, by the name of the error code."""
     waiting_records: int
-    """The number of records that ``send`` has accepted and that are neither confirmed nor failed."""
+    """The number of records that ``send`` has accepted, and whose result is not known yet."""
     waiting_batches: int
     buffer_used: int
     """The number of bytes of ``buffer_memory`` that are in use."""
@@ -168,7 +169,7 @@ class ProducerMetrics:
     delivery_time: Durations
     """The time from the first record of a batch until the batch is confirmed."""
     partitions: Mapping[TopicPartition, ProducedPartition]
-    """The partitions to which records were sent. If there are more than 10,000, partitions of topics that
+    """The partitions to which records were sent. If there are more than 10,000 of them, those of topics that
     were idle for ``metadata_max_idle_ms`` are left out."""
     brokers: Mapping[int, BrokerMetrics]
     """The traffic with each broker, by node id. Bootstrap servers have negative numbers."""
@@ -205,7 +206,7 @@ class ConsumedPartition:
     skipped_offsets: int = 0
     """The number of offsets in the batches that were skipped because they cannot be read (``on_corrupt``)."""
     lag: int | None = field(init=False)
-    """The number of offsets from the position to the end. None if one of them is not known."""
+    """The number of offsets from the position to the end. None if the position or the end is not known."""
 
     def __post_init__(self) -> None:
         lag = None if self.position is None or self.end is None else max(0, self.end - self.position)
@@ -217,7 +218,7 @@ class RebalanceMetrics:
     """The assignments of a consumer."""
 
     assignments: int = 0
-    """The number of times that partitions were assigned, the first time included."""
+    """The number of times that partitions were assigned, including the first time."""
     revoked_partitions: int = 0
     """The number of partitions that the consumer gave back. A partition that is given back twice counts
     twice."""
@@ -231,7 +232,7 @@ class RebalanceMetrics:
 
 @dataclass(frozen=True, slots=True)
 class CommitMetrics:
-    """The commits of a consumer, automatic ones included."""
+    """The commits of a consumer, including automatic commits."""
 
     commits: int = 0
     """The number of commits that have stored offsets."""
@@ -252,7 +253,7 @@ class ConsumerMetrics:
     age: float
     """The seconds since the connector was made."""
     consumed: Throughput
-    """The records that were handed out, of all partitions that were ever assigned."""
+    """The records that were handed out, from all partitions that were ever assigned."""
     fetched: Throughput
     """The fetched bytes of all partitions. ``batches`` is the number of fetch responses with records, counted
     for each partition. ``records`` is always 0."""
@@ -270,8 +271,8 @@ class ConsumerMetrics:
     skipped_offsets: int = 0
     """The number of offsets in the batches that were skipped because they cannot be read (``on_corrupt``)."""
     lag: int | None = field(init=False)
-    """The sum of the lags of the assigned partitions. None while the lag of one of them is not known, for
-    example before the first response of a broker."""
+    """The sum of the lags of the assigned partitions. None while the lag of any of these partitions is not
+    known, for example before the first response of a broker."""
 
     def __post_init__(self) -> None:
         lags = [each.lag for each in self.partitions.values() if each.assigned]

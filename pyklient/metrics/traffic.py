@@ -1,7 +1,7 @@
 """Counts the requests to one broker: how many, how large, how long their responses took, and their errors.
 
 A connection holds its lock while it counts. There is one Traffic for each broker and purpose, because a
-broker has at most one connection for each purpose. A Traffic outlives connections.
+broker has at most one connection for each purpose. A Traffic outlives its connections.
 """
 
 from collections.abc import Iterable
@@ -69,7 +69,7 @@ class Traffic:
 
 
 def by_broker(traffic: Iterable[Traffic], now: float) -> "dict[int, metrics.BrokerMetrics]":
-    """Return the metrics of each broker, which may have several connections in *traffic*."""
+    """Return the metrics of each broker by node id. *traffic* may have several items for one broker."""
     nodes: dict[int, list[Traffic]] = {}
     for each in traffic:
         nodes.setdefault(each.node_id, []).append(each)

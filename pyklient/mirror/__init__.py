@@ -1,5 +1,5 @@
-"""Mirrors: copies of topics, from one or several clusters to another cluster, and audits, which compare
-them."""
+"""Mirrors, which copy topics from one or several clusters to another cluster, and audits, which compare the
+topics of two clusters."""
 
 from pyklient.mirror.cluster_audit import AuditRow, Contents, audit
 from pyklient.mirror.group_translation import TranslatedOffset, translate_offsets

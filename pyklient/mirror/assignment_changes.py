@@ -57,7 +57,7 @@ class AssignmentChanges(ConsumerRebalanceListener):
         self.task_makes_them = False
         self.has_assignment = False
         """True while the member has an assignment, which may be empty: False before the first one, and during
-        a rebalance. It stays as it is when the task has ended."""
+        a rebalance. It does not change after the task has ended."""
         self._make = make
         self._waiting: SimpleQueue[AssignmentChange] = SimpleQueue()
 
@@ -67,8 +67,8 @@ class AssignmentChanges(ConsumerRebalanceListener):
         self._ask(AssignmentChange(partitions, assigned=True))
 
     def on_partitions_revoked(self, partitions: Collection[TopicPartition]) -> None:
-        """Commit the offsets of *partitions* up to which all copies are confirmed, before another member
-        continues there."""
+        """In each of *partitions*, commit the offset up to which all copies are confirmed. Another member
+        then continues from this offset."""
         self._has_none()
         self._ask(AssignmentChange(partitions, revoked=True))
 

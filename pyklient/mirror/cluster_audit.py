@@ -61,7 +61,7 @@ class AuditRow:
 
     @property
     def difference(self) -> str:
-        """A few words about the difference. Empty if there is none."""
+        """A few words about the difference between the clusters. Empty if there is none."""
         missing = self.source.records - self.target.records
         if missing > 0:
             return f"the target has {missing} fewer"
@@ -172,7 +172,7 @@ class _Counted:
 
 
 class _Reporter:
-    """Reports how many records of *topic* were read, to the function *on_progress* of ``audit``."""
+    """Tells the function *on_progress* of ``audit`` how many records of *topic* were read."""
 
     def __init__(self, on_progress: Progress | None, topic: str) -> None:
         self._on_progress = on_progress

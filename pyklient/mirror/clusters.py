@@ -21,19 +21,19 @@ def options_of_cluster(cluster: Cluster, what: str) -> dict[str, Any]:
 
 
 def cluster_name(options: Mapping[str, Any]) -> str:
-    """Return a name, for messages, of the cluster of a client with *options*: its bootstrap servers, or its
-    ZooKeeper servers."""
+    """Return the name that messages use for the cluster of a client with *options*: the bootstrap servers or
+    the ZooKeeper servers."""
     servers = options.get("bootstrap_servers") or options.get("zookeeper") or DEFAULT_SERVERS
     return servers if isinstance(servers, str) else ",".join(map(str, servers))
 
 
 def known_options(config: type[ClientConfig], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the *options* that a client with the class *config* has."""
+    """Return those of *options* that exist in *config*, the class of a client's options."""
     known = {item.name for item in fields(config)}
     return {name: value for name, value in options.items() if name in known}
 
 
 def read_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the *options* of a consumer that ``read`` accepts: all options except those for members of
-    groups."""
+    """Return those of *options* that ``read`` accepts. Options that only a member of a group has are left
+    out."""
     return {name: value for name, value in options.items() if name not in NOT_READ}

@@ -35,10 +35,10 @@ _PAUSE: Final = 0.5
 class CopySender:
     """Sends copies of the messages that a task has read. The thread of the task uses it.
 
-    *source* is a client of the source cluster. *producer* and *targets* belong to the target cluster. The
-    sender adds records that it has sent to *records*, and passes records that can never be sent to
-    *failures*. While the target cluster cannot be reached, the sender makes the *changes* of the assignment,
-    and tries again until *stopping* is set.
+    *source* is a client of the source cluster. *producer* and *targets* belong to the target cluster.
+    *records* gets the records that were sent, and *failures* gets the records that can never be sent. While
+    the target cluster cannot be reached, the sender makes the *changes* of the assignment, and tries again
+    until *stopping* is set.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class CopySender:
         self._outage = Outage(_log, f"mirroring to {producer!r}", "mirror_outage")
 
     def lose(self, partitions: Collection[TopicPartition]) -> None:
-        """Send no more of the messages in hand of *partitions*, which this member has lost. Messages that the
+        """Stop sending the messages in hand of *partitions*, which this member has lost. Messages that the
         present call of :meth:`send` has sent already are not counted as sent."""
         self._lost.update(partitions)
 
@@ -96,8 +96,8 @@ class CopySender:
         return bool(self._lost) and TopicPartition(message.topic, message.partition) in self._lost
 
     def _pass_on(self, message: Message, sent: list[Sent]) -> None:
-        """Send *message*, which may be a whole batch. A batch is decoded only if the producer would compress
-        it in another way, or would not accept it as a batch."""
+        """Send *message*, which may be a whole batch. A whole batch is decoded only if the producer uses
+        another compression, or cannot send the batch as it is."""
         batch = message.value
         if not isinstance(batch, RecordBatch):
             self._send_message(message, sent)
@@ -114,13 +114,14 @@ class CopySender:
         self._send_copies(chunk.hand_out(chunk.remaining), sent)
 
     def _append_batch(self, message: Message, batch: RecordBatch) -> Batch | RecordBatch:
-        """Send *batch*, and return the producer's batch that has its records. Return *batch* itself if it is
-        too large for the producer."""
+        """Send *batch*, and return the new batch of the producer with the same records. Return *batch* itself
+        if it is too large for the producer."""
         return self._producer.send_batch(message.topic, message.partition, batch) or batch
 
     def _send_copies(self, messages: list[Message], sent: list[Sent]) -> None:
-        """Send a copy of each message. The kernel appends as many as it can at once; everything unusual, such
-        as a topic that is not known, a full batch or an error, is left to ``_send_message``."""
+        """Send a copy of each message. The kernel appends as many messages as it can at once.
+        ``_send_message`` handles everything unusual, such as a topic that is not known, a full batch or an
+        error."""
         appender, keep = self._producer.appender, self._rules.keep_partitions
         done = 0
         while done < len(messages) and not self._stopping.is_set():
@@ -153,8 +154,8 @@ class CopySender:
         sent.append((TopicPartition(topic, partition), offset, offset + 1, delivery))
 
     def _handle_message(self, message: Message, sent: list[Sent]) -> None:
-        """Send the records that the handler returns for *message*. Only the last one moves the position, so
-        that the message counts as copied when all of them are confirmed."""
+        """Send the records that the handler returns for *message*. Only the last of these records moves the
+        position, so the message counts as copied when all of them are confirmed."""
         source, offset = TopicPartition(message.topic, message.partition), message.offset
         deliveries = [self._send(message, record) for record in self._handled(message)] or [None]
         sent += [(source, offset, offset, delivery) for delivery in deliveries[:-1]]
@@ -182,7 +183,8 @@ class CopySender:
         return self._deliver(message, record.topic, partial(self._producer.send, *record))
 
     def _deliver(self, message: Message, topic: str, send: Callable[[], _T], count: int = 1) -> _T | None:
-        """Return the result of *send*, which sends a copy of *message*, of *count* records, to *topic*.
+        """Call *send*, which sends a copy of *message* to *topic*, and return its result. The copy has
+        *count* records.
 
         While the target cluster cannot be reached, try again. Return None if the copy was dropped, or if the
         partition of *message* was lost."""

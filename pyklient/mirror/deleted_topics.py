@@ -18,15 +18,16 @@ may not know all topics yet."""
 
 
 class DeletedTopics:
-    """The topics that are missing in the cluster of *admin*. One thread uses it."""
+    """The topics that are missing in the cluster of *admin*. Only one thread uses this object."""
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
         self._missing_since: dict[str, float] = {}
 
     def has(self, partition: TopicPartition) -> bool:
-        """Return True, and log a warning, if the topic of *partition* was deleted: if all calls of the last
-        ten seconds have found that it is missing. Return False if the cluster cannot be asked."""
+        """Return True, and log a warning, if the topic of *partition* was deleted. It counts as deleted if
+        all calls of the last ten seconds have found that it is missing. Return False if the cluster cannot be
+        asked."""
         topic = partition.topic
         try:
             missing = topic not in self._admin.topics(internal=True)

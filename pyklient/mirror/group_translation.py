@@ -33,8 +33,8 @@ _MOST_SHOWN: Final = 5
 @dataclass(frozen=True, slots=True)
 class TranslatedOffset:
     """The committed offset of a group in one partition. ``source`` is the offset that is committed in the
-    source cluster. ``translated`` is the offset for it in the target cluster. ``committed`` is the offset
-    that is committed in the target cluster, or None if there is none."""
+    source cluster. ``translated`` is the corresponding offset in the target cluster. ``committed`` is the
+    offset that is committed in the target cluster, or None if there is none."""
 
     source: int
     translated: int
@@ -42,7 +42,8 @@ class TranslatedOffset:
 
     @property
     def ahead(self) -> bool:
-        """True if the group has committed a larger offset in the target cluster, which is not changed."""
+        """True if the group has committed an offset in the target cluster that is larger than ``translated``.
+        The group's offset is then not changed."""
         return self.committed is not None and self.committed > self.translated
 
     @property
@@ -105,8 +106,8 @@ def _translate_once(
 
 
 class GroupTranslation:
-    """Translates the offsets of all groups of the cluster *source* that *groups* allows, again and again, and
-    commits them to the cluster *target*. It leaves out *mirror_group*, the group of the mirror itself."""
+    """Translates the offsets of groups of the cluster *source*, and commits them to the cluster *target*. It
+    does so for all groups that *groups* allows, except *mirror_group*, the group of the mirror itself."""
 
     def __init__(
         self,
@@ -214,8 +215,8 @@ def _translate(
     committed: Mapping[TopicPartition, int],
     syncs: Mapping[TopicPartition, Sequence[OffsetSync]],
 ) -> tuple[dict[TopicPartition, TranslatedOffset], dict[TopicPartition, str]]:
-    """Return the translated offsets of the group. Also return, for each other partition in *committed*, the
-    reason why its offset is not translated. All partitions have an entry in *syncs*."""
+    """Return the translated offsets of the group, and the reasons why the offsets of the other partitions in
+    *committed* are not translated. All partitions have an entry in *syncs*."""
     found: dict[TopicPartition, TranslatedOffset] = {}
     left_out: dict[TopicPartition, str] = {}
     if not committed:
@@ -248,7 +249,7 @@ def _reason(
     left_out: Mapping[TopicPartition, str],
 ) -> str:
     """Return the reason why no offset of the group can be translated, and what to do. *syncs* are the
-    partitions of which the mirror has stored syncs. *committed* are the partitions for which the group has
+    partitions for which the mirror has stored syncs. *committed* are the partitions for which the group has
     committed offsets."""
     if left_out:
         reasons = [f"{each}: {reason}" for each, reason in sorted(left_out.items())]
@@ -276,8 +277,8 @@ def _reason(
 
 
 def _commit(target: Admin, group_id: str, found: Mapping[TopicPartition, TranslatedOffset]) -> int:
-    """Commit the translated offsets in *found* that are larger than the offsets committed so far. Return
-    their number."""
+    """Commit the translated offsets in *found* that are larger than the offsets committed so far. Return the
+    number of committed offsets."""
     positions = {each: OffsetAndMetadata(offset.translated) for each, offset in found.items() if offset.moves}
     if positions:
         target.reset_offsets(

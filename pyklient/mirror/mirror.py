@@ -76,9 +76,9 @@ class Mirror:
     the source cluster, and partitions are added when the source topic has more.
 
     In each source cluster, the mirror reads as a member of the group *group_id*. Several processes with the
-    same group share the work. An offset is committed in the source cluster only after the target cluster has
-    confirmed the record, at most every *commit_interval* seconds. After a crash, the records since the last
-    commit are copied again. A group without committed offsets begins at the oldest records, unless the
+    same group share the work. Offsets are committed in the source cluster at most once in *commit_interval*
+    seconds, and only after the target cluster has confirmed the records. After a crash, the records since the
+    last commit are copied again. A group without committed offsets begins at the oldest records, unless the
     options of the source have another ``auto_offset_reset``. Records of aborted and open transactions are not
     copied, unless the options of the source have ``isolation_level="read_uncommitted"``.
 
@@ -148,8 +148,8 @@ class Mirror:
     def run(
         self, watch: Callable[[MirrorMetrics], object] | None = None, watch_interval: float = 10.0
     ) -> None:
-        """Copy records until :meth:`close` is called in another thread, or until an exception, such as that
-        of a signal handler, interrupts this call.
+        """Copy records until :meth:`close` is called in another thread, or until an exception interrupts this
+        call, for example an exception that a signal handler raises.
 
         Every *watch_interval* seconds, ``watch(metrics)`` is called in this thread, with the result of
         :meth:`metrics`. Before this method returns, it waits for the records that were sent, commits their
@@ -171,7 +171,7 @@ class Mirror:
             self._ended.set()
 
     def close(self, timeout: float = _CLOSE_TIMEOUT) -> None:
-        """End the mirror, and wait for *timeout* seconds at most until :meth:`run` has returned.
+        """End the mirror, and wait until :meth:`run` has returned, for *timeout* seconds at most.
 
         Raises the exception that ``run`` raises, and KafkaTimeoutError if ``run`` has not returned in time. A
         signal handler may call this method. In the thread of ``run``, this method does not wait.
@@ -188,7 +188,7 @@ class Mirror:
                 raise self._failure
 
     def metrics(self) -> MirrorMetrics | None:
-        """Return what the mirror has done so far: records, bytes, rates and lag. Return None before
+        """Return the metrics of the mirror so far: records, bytes, rates and lag. Return None before
         :meth:`run` has begun. The call sends no request."""
         producer = self._producer
         if producer is None:

@@ -35,7 +35,7 @@ _LONGEST_WAIT: Final = 0.2
 """The seconds after which a task that gets no messages looks for confirmed records, and checks if the mirror
 was closed."""
 _CALL_TIMEOUT: Final = 10.0
-"""The seconds for which a call to the source cluster may wait, before it is made again."""
+"""The seconds after which a call to the source cluster is given up and made again."""
 _PAUSE: Final = 0.5
 """The seconds between two calls to the source cluster if the first call has failed."""
 _FLUSH_TIMEOUT: Final = 30.0
@@ -78,11 +78,12 @@ class MirrorTask:
             admin, producer, targets, rules, self.sent, self.failures, self.changes, stopping
         )
         self._ending = False
-        """True if the task sends no more records, and has waited for those that were sent."""
+        """True if the task sends no more records, and has waited for the results of the records that it
+        sent."""
         self._unfinished: set[TopicPartition] = set()
-        """The partitions of which some records were not confirmed or committed when the task ended."""
+        """The partitions with records that were not confirmed or not committed when the task ended."""
         self._last_failure: KafkaError | None = None
-        """The last failure because of which records were not confirmed or offsets were not committed."""
+        """The last error that kept records from being confirmed, or offsets from being committed."""
 
     def run(self) -> None:
         """Copy records until the mirror is closed. Raises the error of a record that could not be copied.
@@ -167,7 +168,8 @@ class MirrorTask:
     # Commits
 
     def _commit(self, partitions: Collection[TopicPartition] | None = None) -> None:
-        """Commit the positions of *partitions*, or of all partitions, as far as records are confirmed."""
+        """Commit the positions of *partitions*, or of all partitions. A position is the offset before which
+        all records are confirmed."""
         positions = self.sent.positions(partitions)
         if not positions:
             self._store_syncs(())

@@ -1,7 +1,7 @@
-"""Offset syncs: which offset in the target cluster a record of a source partition has.
+"""Offset syncs, which tell the offset that a record of a source partition has in the target cluster.
 
-A mirror copies records one after the other, so a sync stands for a range of consecutive records: those from
-``offset`` on in the source partition have the offsets from ``target_offset`` on in the target partition. A
+A mirror copies records one after the other, so a sync stands for a range of consecutive records. In the
+source partition, the range begins at ``offset``. In the target partition, it begins at ``target_offset``. A
 new sync begins where the distance between the two offsets changes, for example at records that compaction has
 removed, or at records that are copied again after a crash.
 """
@@ -38,9 +38,9 @@ def translated(syncs: Sequence[OffsetSync], offset: int) -> int:
     """Return the offset in the target partition for *offset*, a committed offset in the source partition.
     *syncs* are those of the partition, in the order of their offsets.
 
-    Every record from *offset* on that was copied, or will be copied, has the result or a larger offset in the
-    target partition. So a group that begins there skips nothing. If no sync is known up to *offset*, the
-    result is 0, which stands for the start of the log.
+    Each record from *offset* on has, or will have, a copy in the target partition at the result or after it.
+    So a group that begins at the result skips nothing. If no sync begins at *offset* or before it, the result
+    is 0, which stands for the start of the log.
     """
     found = next((each for each in reversed(syncs) if each.offset <= offset), None)
     if found is None:
@@ -50,7 +50,7 @@ def translated(syncs: Sequence[OffsetSync], offset: int) -> int:
 
 
 class OffsetSyncs:
-    """The syncs of one source partition, each in a slot with a number. One thread uses it.
+    """The syncs of one source partition, each in a numbered slot. Only one thread uses this object.
 
     The mirror stores the slots in the target cluster. Their number is limited: if there are too many syncs,
     every second sync of the older half is dropped. An offset in the range of a dropped sync is translated to
@@ -77,7 +77,7 @@ class OffsetSyncs:
         """The source offset after the last record that was copied."""
         self._copied_end = max((each.end for each in self._slots.values()), default=0)
         """The largest position that was reached before this mirror began, or before it last went back. Syncs
-        are held back until the position is there again."""
+        are held back until the position has reached this offset again."""
         self._target_end = max((each.target_end for each in self._slots.values()), default=0)
         """The offset after the last known copy."""
         self._unknown = 0
@@ -135,7 +135,7 @@ class OffsetSyncs:
             del self._held[1::2]
 
     def _release(self) -> None:
-        """Let the syncs that were held back replace the first copies of their records."""
+        """Replace the syncs of the earlier copies by the syncs that were held back."""
         held, self._held = self._held, []
         first = held[0].offset
         if first < self._copied_end:
@@ -148,7 +148,7 @@ class OffsetSyncs:
             self._add(sync)
 
     def _add(self, sync: OffsetSync) -> None:
-        """Add *sync*, whose records come after all others."""
+        """Add *sync*, whose records come after the records of all other syncs."""
         last = max(self._slots, key=self._slots.__getitem__, default=None)
         if last is not None and _follows(self._slots[last], sync):
             self._put(last, _joined(self._slots[last], sync))

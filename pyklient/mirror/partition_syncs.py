@@ -40,7 +40,8 @@ class _Sent(NamedTuple):
 
 
 class PartitionSyncs:
-    """The offset syncs of the partitions that a task of a mirror copies. The thread of the task uses it.
+    """The offset syncs of the partitions that a task of a mirror copies. Only the thread of the task uses
+    this object.
 
     *options* are those of a consumer of the target cluster, and *admin* and *producer* are clients of it.
     *source* is a client of the source cluster.
@@ -67,17 +68,17 @@ class PartitionSyncs:
         self._source = source
         self._syncs: dict[TopicPartition, OffsetSyncs] = {}
         self._topic_ids: dict[str, str] = {}
-        """The ids of the target topics, as they were found last."""
+        """The ids of the target topics, as of the last look-up."""
         self._unread: set[TopicPartition] = set()
         """The partitions whose stored syncs could not be read yet."""
         self._due: set[TopicPartition] = set()
-        """The partitions whose syncs are to be stored: their offsets were committed."""
+        """The partitions whose offsets were committed, and whose syncs must be stored next."""
         self._sent: list[_Sent] = []
         """The slots that were sent to the target cluster and are not confirmed yet. No other slots are sent
         meanwhile."""
         self._backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)
         self._failures = 0
-        """The number of failed attempts to store syncs since the last time when all syncs were stored."""
+        """The number of failed attempts to store syncs, since the last time that all syncs were stored."""
         self._try_at = 0.0
         """The time of the next attempt after a failure."""
         self._outage = Outage(_log, f"storing offset syncs in topic {SYNC_TOPIC}", "mirror_syncs_outage")
@@ -157,8 +158,8 @@ class PartitionSyncs:
             self._try(_CALL_TIMEOUT)
 
     def flush(self, timeout: float) -> None:
-        """Store all syncs of committed offsets. Wait for *timeout* seconds at most until they are stored, and
-        try again after failures."""
+        """Store all syncs of committed offsets. Wait until they are stored, for *timeout* seconds at most,
+        and try again after failures."""
         deadline = time.monotonic() + timeout
         while True:
             self._look_for_results()
@@ -259,8 +260,8 @@ class PartitionSyncs:
 
     def _find_topics(self, timeout: float) -> None:
         """Find the ids of the target topics. Forget the syncs of topics that were deleted and created again
-        since the last call. If the topic of the syncs is gone, create it, and let all syncs be stored
-        again."""
+        since the last call. If the topic that stores the syncs is gone, create it, and let all syncs be
+        stored again."""
         found = self._admin.topic_ids(timeout)
         is_new = SYNC_TOPIC not in found and create_sync_topic(self._admin, timeout)
         for topic, topic_id in found.items():

@@ -1,5 +1,5 @@
-"""The records that a mirror has sent: which of them the target cluster has confirmed, and up to which offset
-of each source partition all records are confirmed.
+"""Keeps the records that a mirror has sent. It tells which of them the target cluster has confirmed, and the
+offset in each source partition before which all records are confirmed.
 
 Records with consecutive offsets in a source partition, which were appended one after the other to the same
 batch of the producer, form a run. A run takes the same memory however many records it has.
@@ -19,9 +19,9 @@ __all__ = ["ConfirmedRecords", "Copies", "FailedRecords", "Sent", "SentRecords"]
 class Copies(NamedTuple):
     """Records of one source partition that were appended to batches of the producer one after the other.
 
-    ``offsets`` are their source offsets. ``runs`` are tuples (batch, first, stop), one for each target
-    partition: the records *first* to *stop* - 1 of the batch. ``targets`` are the target partitions of the
-    records, in order; it is empty if there is only one run.
+    ``offsets`` are their source offsets. ``runs`` has one tuple (batch, first, stop) for each target
+    partition, which stands for the records ``first`` to ``stop - 1`` of the batch. ``targets`` are the target
+    partitions of the records, in order; it is empty if there is only one run.
     """
 
     offsets: Sequence[int]
@@ -36,8 +36,8 @@ Sent: TypeAlias = tuple[TopicPartition, int, int, Delivery | Batch | Copies | No
 - the first source offset,
 - the position in the source partition that the mirror reaches when the target cluster has confirmed the
   records,
-- the records that were sent: a Delivery for one record, Copies for several, the new batch for a batch that was
-  passed on, and None if nothing was sent.
+- the records that were sent: a Delivery for one record, Copies for several records, the producer's new Batch
+  if a whole batch was sent, or None if nothing was sent.
 """
 
 
@@ -81,8 +81,8 @@ class _Run:
         return all(batch.done for batch, _, _ in self._copies.runs)
 
     def extend(self, copies: Copies, position: int) -> bool:
-        """Add *copies* to this run, with the new *position*, if they directly follow its records in the
-        source partition and in its only batch. Otherwise return False."""
+        """Add *copies* to this run, and set its *position*. Return False, and add nothing, unless the copies
+        directly follow the run's records both in the source partition and in the run's only batch."""
         before, runs = self._copies.offsets, self._copies.runs
         after, (batch, first, stop) = copies.offsets, copies.runs[0]
         if not (
@@ -126,8 +126,8 @@ class _Run:
 
 
 class SentRecords:
-    """The records of the assigned source partitions that were sent, until they are confirmed. One thread
-    uses it.
+    """The records of the assigned source partitions that were sent and are not confirmed yet. Only one thread
+    uses this object.
 
     If *skip_failed* is true, the position moves past records that could not be delivered. Otherwise it stays
     before the first of them. Confirmed records are returned only if *tell_confirmed* is true.
@@ -140,7 +140,8 @@ class SentRecords:
         self._confirmed: dict[TopicPartition, int] = {}
         self._committed: dict[TopicPartition, int] = {}
         self._failed: set[TopicPartition] = set()
-        """The partitions with a failed record that is not skipped. Nothing more is counted there."""
+        """The partitions with a failed record that is not skipped. Later records of these partitions are not
+        counted."""
 
     def begin(self, partitions: Iterable[TopicPartition]) -> None:
         """Forget the records and positions of *partitions*, because they are assigned again, or belong to
@@ -164,9 +165,9 @@ class SentRecords:
 
     def pop_done(self) -> tuple[list[ConfirmedRecords], list[FailedRecords]]:
         """Remove and return the records that are confirmed, and the records that have failed. The records of
-        a partition are in the order of their offsets. Records behind an unconfirmed record of their partition
-        stay. If failed records are not skipped, the first one is returned once, and records behind it are not
-        counted."""
+        a partition are in the order of their offsets. Records behind an unconfirmed record of the same
+        partition are not removed yet. If failed records are not skipped, the first failed record is returned
+        once, and records behind it are not counted."""
         confirmed: list[ConfirmedRecords] = []
         failed: list[FailedRecords] = []
         for source, runs in self._runs.items():

@@ -1,8 +1,8 @@
 """The topic in the target cluster in which mirrors keep their offset syncs.
 
-The topic is compacted. Each source partition has slots with numbers, and each slot holds one sync. A record
-has the content of one slot: its key has the group of the mirror, the topic, the partition and the number of
-the slot. Its value has the sync and the id of the target topic, or is null if the slot is empty.
+The topic is compacted. Each source partition has numbered slots, and each slot holds one sync. A record has
+the content of one slot: its key has the group of the mirror, the topic, the partition and the number of the
+slot. Its value has the sync and the id of the target topic, or is null if the slot is empty.
 """
 
 import json
@@ -23,7 +23,7 @@ _log = logging.getLogger("pyklient.mirror")
 
 SYNC_TOPIC: Final = "pyklient-mirror-syncs"
 _REPLICAS: Final = 3
-"""The number of replicas of the topic, if the target cluster has as many brokers."""
+"""The number of replicas of the topic, if the target cluster has at least that many brokers."""
 
 
 class StoredSync(NamedTuple):
@@ -58,7 +58,7 @@ def read_syncs(options: Mapping[str, Any], mirror_group: str) -> dict[TopicParti
     its syncs by slot.
 
     *options* are those of a consumer of the target cluster. Records that this release cannot read are left
-    out, so the partition's offsets are translated to smaller ones.
+    out. Offsets of their partitions are then translated to smaller offsets.
     """
     found: dict[TopicPartition, dict[int, StoredSync]] = {}
     with read(topics=SYNC_TOPIC, **options) as messages:

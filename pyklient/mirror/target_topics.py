@@ -30,12 +30,12 @@ _NOT_COPIED: Final = frozenset(
         "unclean.leader.election.enable",
     }
 )
-"""The settings of a topic that are not copied. They depend on the brokers and their number, are unknown to
-some releases, or would replace the timestamps of the copied records."""
+"""The settings of a topic that are not copied. Each of them depends on the brokers or their number, is
+unknown to some releases, or would replace the timestamps of the copied records."""
 
 
 class TargetTopics:
-    """The topics of the target cluster. Several threads may use it at the same time.
+    """The topics of the target cluster. Several threads may use this object at the same time.
 
     *admin* is a client of the target cluster. If *create* is false, no topic is created, and no partition is
     added.
@@ -58,7 +58,8 @@ class TargetTopics:
 
     def prepare(self, source: Admin, source_topic: str, topic: str) -> None:
         """Create *topic* in the target cluster with the settings of *source_topic*, or add partitions to it,
-        so that it has at least as many partitions. *source* is a client of the source cluster.
+        so that it has at least as many partitions as *source_topic*. *source* is a client of the source
+        cluster.
 
         Raises the error of the cluster that fails.
         """
@@ -114,8 +115,8 @@ class TargetTopics:
     def _known_count(self, topic: str, least: int) -> int:
         """Return the number of partitions of *topic*, which another task or process has created or extended.
 
-        Raises the retriable BrokerError UNKNOWN_TOPIC_OR_PARTITION while the brokers do not tell *least*
-        partitions yet.
+        Raises the retriable BrokerError UNKNOWN_TOPIC_OR_PARTITION until the brokers report *least*
+        partitions or more.
         """
         if (count := self._partition_count(topic) or 0) < least:
             raise broker_error(

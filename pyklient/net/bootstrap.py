@@ -55,8 +55,8 @@ class Bootstrap:
         """Read the brokers from ZooKeeper again if they have changed there. Does nothing if the client does
         not use ZooKeeper.
 
-        Raises NobodyThereError if ZooKeeper has refused connections, or its host has had no address, for
-        ``bootstrap_refused_timeout_ms``.
+        Raises NobodyThereError if ZooKeeper has refused connections for ``bootstrap_refused_timeout_ms``, or
+        if its host name has had no address for that time.
         """
         if self._discovery is None:
             return
@@ -72,8 +72,8 @@ class Bootstrap:
             raise
 
     def complete(self, response: MetadataResponse) -> None:
-        """Complete *response* with the brokers, the controller and the cluster id that only ZooKeeper knows.
-        Does nothing if the client does not use ZooKeeper."""
+        """Add to *response* the brokers, the controller and the cluster id that only ZooKeeper knows. Does
+        nothing if the client does not use ZooKeeper."""
         if self._discovery is not None:
             self._discovery.complete(response)
 
@@ -93,8 +93,8 @@ class Bootstrap:
     def give_up_if_nobody_is_there(self, error: UnreachableError, began: float) -> None:
         """Handle *error*, the failure of an attempt to connect that began at the time *began*.
 
-        Raises NobodyThereError if every attempt for ``bootstrap_refused_timeout_ms`` has found no server, and
-        the client has never reached one.
+        Raises NobodyThereError if no attempt has found a server for ``bootstrap_refused_timeout_ms``, and the
+        client has never reached one.
         """
         if not error.nobody_there or self._reached:
             self._nobody_since = None
@@ -110,8 +110,8 @@ class Bootstrap:
             ) from error
 
     def with_origin(self, endpoint: Endpoint, error: KafkaError) -> KafkaError:
-        """Return *error*. If the client knows the address of *endpoint* from the cluster, and has never
-        reached it, add a hint that names ``advertised.listeners``."""
+        """Return *error*. If the cluster has named the address of *endpoint*, and the client has never
+        reached this address, add a hint that names ``advertised.listeners``."""
         address = (endpoint.host, endpoint.port)
         if endpoint.node_id < 0 or address in self._reached or address in self._config.bootstrap:
             return error

@@ -76,8 +76,8 @@ class BrokerChannel:
         self._pool.close()
 
     def abandon(self) -> None:
-        """Close the socket in a child process after a fork. From then on, every call raises ForkError
-        there."""
+        """Close the socket in a child process after a fork. From then on, every call in the child process
+        raises ForkError."""
         self._pool.abandon()
 
     def _run(self, dialogue: Dialogue[_T], client_id: str, deadline: float) -> _T:

@@ -5,7 +5,7 @@ that was sent after it. Therefore each purpose has a connection of its own.
 
 After a failure to connect, a node is not contacted during a back-off, which grows with each failure in a row.
 A caller that asks for the node during the back-off waits until the back-off ends. If the caller's time-out
-ends earlier, the caller gets the last failure at once.
+would end before the back-off, the caller gets the last failure at once.
 """
 
 import logging
@@ -39,7 +39,7 @@ log = logging.getLogger("pyklient.net")
 Opener = Callable[[Endpoint, float, Callable[[], KafkaError | None], Traffic], Connection]
 """A function that opens a connection to an endpoint within a number of seconds.
 
-The third argument is a function that returns None, or an error if the attempt must end early: the attempt
+The third argument is a function that returns None, or an error if the attempt must end early. The attempt
 then raises this error. The fourth argument counts the requests of the connection.
 """
 
@@ -127,7 +127,7 @@ class Pool:
         return 0.0 if trouble is None else max(0.0, trouble.until - time.monotonic())
 
     def last_failure(self, node_id: int) -> KafkaError | None:
-        """Return the last failure to connect to a node; None if there was no failure, or none since the last
+        """Return the last failure to connect to a node; None if there was no failure since the last
         success."""
         trouble = self._trouble.get(node_id)
         return None if trouble is None else trouble.error
@@ -145,9 +145,9 @@ class Pool:
     def close(self, timeout: float = 0) -> None:
         """Close all connections, and cancel attempts to open one. Returns within a limited time.
 
-        After requests that expect no response (``acks=0``), the call first waits until the brokers have
-        handled them, for *timeout* seconds but at most two. Logs a warning for each broker that has not
-        handled them.
+        First waits until the brokers have handled the requests that expect no response (``acks=0``), for
+        *timeout* seconds but never longer than two. Logs a warning for each broker that has not handled its
+        requests.
         """
         self._closing.set()
         if self._forked:
@@ -268,7 +268,7 @@ def _await_handled(connections: list[Connection], timeout: float) -> None:
 
 def _postponed(error: KafkaError, note: str) -> KafkaError:
     """Return the error for a call that cannot wait for the next attempt to connect. It is retriable. Its text
-    is that of *error*, the last failure, with *note*, which describes the next attempt."""
+    is the text of *error*, the last failure, followed by *note*, which describes the next attempt."""
     message = f"{error} ({note})"
     if not isinstance(error, BrokerConnectionError):
         return BrokerConnectionError(message)

@@ -27,7 +27,7 @@ class Node:
     port: int
     rack: str | None = None
     endpoint: Endpoint = field(init=False, repr=False, compare=False)
-    """The node id and the address of the broker, to connect to."""
+    """The node id of the broker, and the address to connect to."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "endpoint", Endpoint(self.id, self.host, self.port))
@@ -87,7 +87,7 @@ class Metadata:
         """Return the error of each of *topics* that this client cannot use, for instance because the client
         is not authorized.
 
-        Errors that may soon be over, such as a failure of the broker (UNKNOWN_SERVER_ERROR), are left out.
+        Errors that may soon pass, such as a failure of the broker (UNKNOWN_SERVER_ERROR), are left out.
         """
         codes = {topic: info.error for topic in topics if (info := self.topics.get(topic)) is not None}
         return {

@@ -25,7 +25,7 @@ def ask_metadata(
     allow_auto_create: bool = False,
 ) -> MetadataResponse:
     """Ask the broker at the other end of *connection* for the metadata of *topics*, or of all topics if
-    *topics* is None. Return its response.
+    *topics* is None. Return the broker's response.
 
     If *allow_auto_create* is true, the broker may create topics that do not exist. Raises KafkaTimeoutError
     when ``time.monotonic()`` reaches *deadline*, and BrokerError if the broker answers with an error for the
@@ -49,8 +49,8 @@ def ask_metadata(
 
 
 def _keep_only(topics: frozenset[str], response: MetadataResponse) -> None:
-    """Remove the topics from *response* that are not in *topics*. Add an UNKNOWN_TOPIC_OR_PARTITION error for
-    each of *topics* that *response* lacks."""
+    """Remove all topics except *topics* from *response*. Add an UNKNOWN_TOPIC_OR_PARTITION error for each of
+    *topics* that *response* lacks."""
     response.topics = [topic for topic in response.topics if topic.name in topics]
     response.topics += [
         MetadataResponse.MetadataResponseTopic(name=name, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

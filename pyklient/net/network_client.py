@@ -230,16 +230,16 @@ class NetworkClient:
     def close(self, timeout: float = 0) -> None:
         """Close all connections. A call that waits for a response raises ClosedError. May be called again.
 
-        After requests that expect no response (``acks=0``), the call first waits until the brokers have
-        handled them, for *timeout* seconds but at most two. Logs a warning for each broker that has not
-        handled them.
+        First waits until the brokers have handled the requests that expect no response (``acks=0``), for
+        *timeout* seconds but never longer than two. Logs a warning for each broker that has not handled its
+        requests.
         """
         self._pool.close(timeout)
         self._bootstrap.close()
 
     def abandon(self) -> None:
-        """Close the sockets in a child process after a fork. From then on, every use of the client raises
-        ForkError there."""
+        """Close the sockets in a child process after a fork. From then on, every use of the client in the
+        child process raises ForkError."""
         self._pool.abandon()
         self._bootstrap.abandon()
 
@@ -291,8 +291,8 @@ class NetworkClient:
         """Return a connection to any broker: an open one if possible, then a connection to a known node, and
         then to a bootstrap server.
 
-        Fails only after trying all of them. A node in its back-off is tried only if every node is in its
-        back-off. Raises NobodyThereError if all bootstrap servers have refused connections for
+        Fails only after trying all of these brokers. A node in its back-off is tried only if every node is in
+        its back-off. Raises NobodyThereError if all bootstrap servers have refused connections for
         ``bootstrap_refused_timeout_ms``.
         """
         nodes = [node.endpoint for node in self.metadata.nodes.values()]

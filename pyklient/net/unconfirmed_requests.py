@@ -32,8 +32,8 @@ def await_handled(connections: Iterable[Connection], timeout: float) -> list[Bro
     """Wait until the brokers have handled the last requests on *connections*, if these expect no response
     (``acks=0``). Ask all brokers at the same time.
 
-    Return an error for each broker that has not shown within *timeout* seconds that it has handled them. If a
-    broker has not answered in that time, close its connection.
+    Return an error for each broker that may not have handled its requests within *timeout* seconds. If a
+    broker does not answer in that time, close its connection.
     """
     deadline = time.monotonic() + timeout
     asked = [(connection, _ask(connection, deadline)) for connection in connections if connection.unconfirmed]
@@ -42,7 +42,7 @@ def await_handled(connections: Iterable[Connection], timeout: float) -> list[Bro
 
 
 def _ask(connection: Connection, deadline: float) -> "Future[Any]":
-    """Ask for the offsets of no partitions, which is the smallest request that all brokers answer."""
+    """Send a request for the offsets of no partitions. It is the smallest request that all brokers answer."""
     from pyklient.protocol.messages import ListOffsetsRequest  # which few producers send
 
     failed: Future[Any] = Future()

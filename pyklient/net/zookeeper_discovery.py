@@ -124,8 +124,9 @@ class ZooKeeperDiscovery:
     def look(self, timeout: float) -> None:
         """Read the registered brokers again if a node in ZooKeeper has changed since they were last read.
 
-        If they cannot be read, logs a warning. However, if the client has no other way to find a broker,
-        raises the error, or BrokerConnectionError if none of the registered brokers can be used.
+        If the brokers cannot be read, logs a warning, or raises the error if the client has no other way to
+        find a broker. Such a client also gets a BrokerConnectionError if none of the registered brokers can
+        be used.
         """
         if not self._is_due():
             return
@@ -151,8 +152,9 @@ class ZooKeeperDiscovery:
     def complete(self, response: MetadataResponse) -> None:
         """Complete *response* with the brokers, the controller and the cluster id that only ZooKeeper knows.
 
-        Brokers before 0.10 name neither the controller nor the cluster id, and name no broker until there is
-        a topic. Also, brokers may not know yet of a broker that has just been registered.
+        The responses of brokers before Kafka 0.10 lack the controller and the cluster id, and contain no
+        broker until there is a topic. Also, a broker may not know another broker yet that has just been
+        registered.
         """
         cluster = self._cluster
         if cluster is None or (self._knowledge is not _Knowledge.CURRENT and response.brokers):
@@ -180,8 +182,8 @@ class ZooKeeperDiscovery:
     def _is_due(self) -> bool:
         """Return True if the brokers should be read from ZooKeeper now.
 
-        If the session with ZooKeeper is interrupted, reading would wait for a new session. The brokers are
-        then read only if the client knows no broker.
+        If the session with ZooKeeper is interrupted, reading would wait for a new session. In that case, the
+        brokers are read only if the client knows no broker.
         """
         if self._knowledge is _Knowledge.CURRENT:
             return False

@@ -30,8 +30,8 @@ class PositionChange(NamedTuple):
 class OffsetStore(Protocol):
     """A database that keeps the positions of groups beside the results of a program.
 
-    For each group and each partition, the database has an offset and an epoch. Several threads may call these
-    methods at the same time.
+    For each group and each partition, the database has an offset and an epoch. Several threads may call the
+    methods of an OffsetStore at the same time.
     """
 
     def acquire(
@@ -40,10 +40,10 @@ class OffsetStore(Protocol):
         """Add 1 to the epoch of each partition in *starts*, and return the partition's position with the new
         epoch. From then on, no change with an older epoch is accepted.
 
-        If no offset is stored for a partition, store the one in *starts*. If that is None too, the returned
-        offset is None. All this is one transaction of its own, and is on disk when the method returns. To
-        make the connector try again, raise an error whose attribute ``retriable`` is true, such as
-        KafkaTimeoutError. Any other exception ends the connector.
+        If no offset is stored for a partition, store the one in *starts*. If the one in *starts* is None too,
+        the returned offset is None. The method makes all changes in one transaction of its own, which is on
+        disk when the method returns. To make the connector try again, raise an error whose attribute
+        ``retriable`` is true, such as KafkaTimeoutError. Any other exception ends the connector.
         """
 
     def save(

@@ -87,7 +87,7 @@ class PostgresOffsetStore:
         that were not changed, because their stored epoch or offset is not the expected one.
 
         Raises ConfigurationError if the connection commits each statement by itself and no transaction has
-        begun, or if it is a connection to another database, without the table.
+        begun, or if the connection leads to another database, which does not have the table.
         """
         database = transaction.connection if isinstance(transaction, psycopg.Cursor) else transaction
         if not isinstance(database, psycopg.Connection):
@@ -117,7 +117,7 @@ class PostgresOffsetStore:
 
     def reset(self, group_id: str, positions: Mapping[TopicPartition, int]) -> None:
         """Store *positions* in place of the positions that are stored now. Members that read these partitions
-        cannot save any more before they call ``rewind``, and then continue at *positions*."""
+        cannot save positions until they call ``rewind``. After that, they continue at *positions*."""
         argument_checks.text(group_id, "group_id")
         wanted = offsets_to_store(positions)
         with self._transaction() as database:

@@ -40,7 +40,7 @@ class SQLiteOffsetStore:
                 f"path={path!r} is a database that only one connection can see; pass the path of a file"
             )
         self._path = os.path.abspath(text)
-        """The absolute path, because the program may go to another directory."""
+        """The absolute path of the file. It stays valid if the program changes its working directory."""
         self._statements = Statements(table, "?")
         self._timeout = argument_checks.seconds(timeout, "timeout")
         with self._transaction() as database:
@@ -79,7 +79,7 @@ class SQLiteOffsetStore:
         that were not changed, because their stored epoch or offset is not the expected one.
 
         Raises ConfigurationError if the connection commits each statement by itself and no transaction has
-        begun, or if it is a connection to another database, without the table.
+        begun, or if the connection leads to another database, which does not have the table.
         """
         database = transaction.connection if isinstance(transaction, sqlite3.Cursor) else transaction
         if not isinstance(database, sqlite3.Connection):
@@ -111,7 +111,7 @@ class SQLiteOffsetStore:
 
     def reset(self, group_id: str, positions: Mapping[TopicPartition, int]) -> None:
         """Store *positions* in place of the positions that are stored now. Members that read these partitions
-        cannot save any more before they call ``rewind``, and then continue at *positions*."""
+        cannot save positions until they call ``rewind``. After that, they continue at *positions*."""
         argument_checks.text(group_id, "group_id")
         wanted = offsets_to_store(positions)
         with self._transaction() as database:

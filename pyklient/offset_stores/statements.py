@@ -66,7 +66,8 @@ class Statements:
         """Returns the stored offsets of a group. Parameter: the group."""
 
     def not_usable(self, where: str, why: object) -> ConfigurationError:
-        """Return the error for a table in the database *where* that cannot be used as an offset store."""
+        """Return the error for a table that cannot be used as an offset store. *where* names the database of
+        the table, and *why* is the reason."""
         return ConfigurationError(
             f"the table {self.table} in {where} cannot be used as an offset store: {why}. An offset store "
             "needs a table of its own: pass the name of a table that does not exist, or create it with: "
@@ -74,7 +75,8 @@ class Statements:
         )
 
     def not_there(self, store: object) -> ConfigurationError:
-        """Return the error for a connection of the program that does not find the table of *store*."""
+        """Return the error for a program's connection to a database that does not have the table of
+        *store*."""
         return ConfigurationError(
             f"positions were not saved, because this connection finds no table {self.table}; pass a "
             f"connection to the database of {store!r} to save_offsets"

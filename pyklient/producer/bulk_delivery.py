@@ -43,7 +43,7 @@ class BulkDelivery:
         """Wait for the outcomes of all records. Return the offsets of the records, as ranges by partition.
 
         Offsets that are not known are left out; with ``acks=0``, none is known. Raises a DeliveryError if
-        records have failed. Raises KafkaTimeoutError after *timeout* seconds, and the records may still be
+        records have failed. Raises KafkaTimeoutError after *timeout* seconds. The records may still be
         delivered after that.
         """
         error = self.exception(timeout)

@@ -31,10 +31,10 @@ _T = TypeVar("_T")
 
 class CoordinatorRequests:
     """Gets the *identity* of the producer from the *coordinator* of its transactional id, and ends its
-    transactions. *timeout_ms* is their time-out.
+    transactions. *timeout_ms* is the time-out of a transaction.
 
-    Callers hold the transaction lock. A deadline is in seconds of ``time.monotonic``; after it, a method
-    raises KafkaTimeoutError.
+    Callers hold the transaction lock. Deadlines are in seconds of ``time.monotonic``. A method that has not
+    ended at its deadline raises KafkaTimeoutError.
     """
 
     def __init__(
@@ -59,15 +59,16 @@ class CoordinatorRequests:
     def renew(self, deadline: float) -> None:
         """Get a new epoch, because the sequence numbers of this epoch are lost (KIP-360).
 
-        Call this only after the coordinator has aborted the transaction in the present epoch. If another
-        producer had taken over, the coordinator would abort the transaction of that producer.
+        Call this only after the coordinator has aborted the transaction in the present epoch, because that
+        shows that no other producer has taken over. Otherwise, this call could abort the transaction of
+        another producer.
         """
         self._initialize(self._known(), deadline)
         self._transaction.sequences_lost = False
 
     def end(self, deadline: float, *, committed: bool) -> None:
-        """Commit or abort the transaction. Do nothing if no request has added anything to the transaction,
-        because the coordinator does not know it then."""
+        """Commit or abort the transaction. If no request has added anything to the transaction, do nothing,
+        because the coordinator does not know the transaction."""
         if self._transaction.attempted:
             dialogue = end(self._coordinator, self._transaction, self._known(), committed=committed)
             self._identity.current = self._play(dialogue, deadline)
@@ -81,9 +82,10 @@ class CoordinatorRequests:
     def find_time_out(self, deadline: float) -> bool:
         """Find out if the coordinator has aborted the transaction itself, because it was open for too long.
         Call this in version 1 of the protocol, if the answer to the request to end the transaction says that
-        the epoch is too old. Return False if another producer has taken over, or if that cannot be told.
+        the epoch is too old. Return False if another producer has taken over, or if the coordinator does not
+        tell.
 
-        If it returns True, the producer continues with ``renew``.
+        If this method returns True, the producer continues with ``renew``.
         """
         transaction = self._transaction
         if not transaction.confirmed or transaction.end_requests != 1:

@@ -67,8 +67,8 @@ class DeliveryTracker:
             return batch.done
 
     def wait_for_all(self, batches: Sequence[Batch], deadline: float | None) -> bool:
-        """Wait until all *batches*, the oldest first, are done, at most until ``time.monotonic()`` is
-        *deadline*. Return True if all are done.
+        """Wait until all *batches* are done, or until ``time.monotonic()`` reaches *deadline*. Return True if
+        all are done. The oldest of *batches* is the first.
 
         Raises KafkaError as ``wait`` does.
         """
@@ -93,8 +93,8 @@ class DeliveryTracker:
     def unseen(self, batch: Batch, change: int, error: KafkaError) -> None:
         """Add *change* to the number of unseen failures of *batch*. The batch lock must be held.
 
-        *change* is negative if the user has now seen failures. It is then ignored if ``report`` has already
-        returned the failures of *batch*.
+        *change* is negative if the user has now seen failures. A negative *change* is ignored if ``report``
+        has already returned the failures of *batch*.
         """
         topic = batch.topic
         if change > 0:

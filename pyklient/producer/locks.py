@@ -3,16 +3,16 @@
 A thread that needs both locks acquires them in this order:
 
 1. The sender lock (``new_sender_lock``): the thread that holds it runs the sender. A connection's reader
-   thread acquires it only if it is free, and never waits for it. So no thread waits for the sender lock while
-   it holds another lock.
+   thread acquires the lock only if the lock is free, and never waits for it. So no thread waits for the
+   sender lock while it holds another lock.
 2. The batch lock (``new_batch_lock``): guards the table of topics, the list of unfinished batches, the
-   outcomes of batches, and the queue of threads that wait for memory. The Python kernel takes it for each
-   append; the compiled kernel relies on the GIL instead. It is reentrant, because a signal handler or a
+   outcomes of batches, and the queue of threads that wait for memory. The Python kernel acquires it for each
+   append; the compiled kernel relies on the GIL instead. The lock is reentrant, because a signal handler or a
    finalizer may call ``send`` in the middle of a ``send``.
 
 A transactional producer has a third lock, the transaction lock (``new_transaction_lock``), which a thread
-acquires before the other two: it allows one call at a time of the methods for transactions. The thread that
-holds it waits for the network. The sender never acquires it.
+acquires before the other two. With this lock, only one thread at a time can call a method for transactions.
+The thread that holds the lock waits for the network. The sender never acquires this lock.
 
 A ``Wakeup`` guards no state: one thread waits for it, and another thread sets it. Nobody waits for a
 ``Wakeup``, or for the network, while holding the sender lock or the batch lock.
@@ -47,9 +47,9 @@ def new_transaction_lock() -> threading.Lock:
 class Wakeup:
     """A signal for which one thread waits. It is reset when the wait ends.
 
-    It is used instead of ``threading.Event`` and ``threading.Condition``, which acquire a lock of their own
-    in Python code. A KeyboardInterrupt at that moment leaves their lock held, and the thread that sets the
-    event would then wait for ever.
+    It is used instead of ``threading.Event`` and ``threading.Condition``, which acquire an internal lock in
+    Python code. If a KeyboardInterrupt occurs at that moment, the internal lock stays held, and the thread
+    that sets the event waits for ever.
     """
 
     __slots__ = ("_wakeup",)

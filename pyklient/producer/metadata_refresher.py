@@ -1,4 +1,4 @@
-"""Keeps the metadata of the topics that a producer uses up to date."""
+"""Refreshes the metadata of a producer's topics."""
 
 import time
 from collections.abc import Collection
@@ -24,7 +24,8 @@ class MetadataResult(NamedTuple):
 
 
 class MetadataRefresher(Timed):
-    """Decides when the producer asks a broker for metadata, and asks. Callers must hold the sender lock.
+    """Decides when the producer asks a broker for metadata, and sends the request. Callers must hold the
+    sender lock.
 
     The request runs on *worker*. *timeout* and *max_age* are in seconds.
     """

@@ -18,9 +18,9 @@ class MirrorProducer(Producer):
 
     def send_batch(self, topic: str, partition: int, batch: RecordBatch) -> Batch | None:
         """Send the records of *batch*, which has record format 2, as one batch. Return the new batch, or None
-        if *batch* is larger than the options of the producer allow.
+        if the options of the producer do not allow such a large batch.
 
-        The records come after all records that were sent to the partition before. Waits for memory and
-        metadata, and raises errors, as ``send`` does.
+        The records follow all records that were sent to the partition earlier. Waits for memory and metadata,
+        and raises errors, as ``send`` does.
         """
         return send_batch(self._accumulator, topic, partition, batch)

@@ -51,7 +51,7 @@ class Producer(TransactionalProducer):
     Records are gathered in batches per partition, and a thread of the producer sends the batches. With the
     default options (``acks="all"``, idempotence) each record is stored once, in order, by all in-sync
     replicas, or its Delivery tells why not. The options are those of ``ProducerConfig``. The producer
-    connects with the first ``send``.
+    connects to the cluster at the first ``send``.
 
     ::
 

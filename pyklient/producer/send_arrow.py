@@ -30,7 +30,7 @@ _ALLOWED: Final = {
 def send_arrow(
     appender: Appender, send: Callable[..., Delivery], topic: str, data: Any, partition: int | None
 ) -> BulkDelivery:
-    """Send the rows of Arrow data, for ``Producer.send_arrow``, which describes the arguments and errors.
+    """Send the rows of the Arrow data *data*. ``Producer.send_arrow`` describes the arguments and errors.
 
     *appender* is the producer's Appender. *send* is the producer's method ``send``, which sends the rows that
     the kernel cannot append.

@@ -1,4 +1,5 @@
-"""Sends a batch that was fetched from another cluster as it is, for mirrors."""
+"""Sends the batches of a mirror: they were fetched from another cluster, and their records are not
+changed."""
 
 from pyklient.kernel import Appender, Batch
 from pyklient.producer.accumulate.accumulator import RecordAccumulator
@@ -12,10 +13,10 @@ def send_batch(
     accumulator: RecordAccumulator, topic: str, partition: int, source: RecordBatch
 ) -> Batch | None:
     """Send the records of *source*, a batch of record format 2, as one batch. Return the new batch, or None
-    if *source* is larger than the options of the producer allow for a batch.
+    if the options of the producer do not allow such a large batch.
 
-    The records come after all records that were sent to the partition before. Waits for memory and metadata,
-    and raises errors, as ``Producer.send`` does.
+    The records follow all records that were sent to the partition earlier. Waits for memory and metadata, and
+    raises errors, as ``Producer.send`` does.
     """
     accumulator.raise_if_held()
     limits, clocks, appender = accumulator.limits, accumulator.clocks, accumulator.appender
@@ -42,8 +43,8 @@ def send_batch(
 
 
 def _wait_for_memory(accumulator: RecordAccumulator, topic: str, needed: int, deadline: float) -> None:
-    """Wait until *needed* bytes of memory are free, or no batch is unfinished. Raises BufferFullError at
-    *deadline*."""
+    """Wait until *needed* bytes of memory are free, or no batch is unfinished. Raises BufferFullError if the
+    wait has not ended by *deadline*."""
     while accumulator.appender.used_memory + needed > accumulator.limits.buffer_memory:
         accumulator.send_open_batches()
         oldest = accumulator.oldest_unfinished()

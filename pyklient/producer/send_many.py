@@ -1,7 +1,7 @@
 """Sends the records of one call of ``Producer.send_many``.
 
 Records are read, encoded and appended in chunks. Each list of a chunk has one item for each record. If an
-iterable or a function of the user raises an exception, the records before this one are sent first.
+iterable or a function of the user raises an exception for a record, the earlier records are sent first.
 """
 
 import operator
@@ -32,7 +32,7 @@ def send_many(
     partition: int | None,
     timestamps_ms: Iterable[int | None] | None,
 ) -> BulkDelivery:
-    """Send many records, for ``Producer.send_many``, which describes the arguments and errors."""
+    """Send many records. ``Producer.send_many`` describes the arguments and errors."""
     if partition is not None and not isinstance(partition, bool):
         with suppress(TypeError):  # a wrong type is an error of the first record
             partition = operator.index(partition)
@@ -66,8 +66,8 @@ class _Chunk:
         partition of a record whose key is not bytes is not chosen yet, and is None."""
 
     def read(self, items: Iterator[Any]) -> list[Any]:
-        """Return the next of *items*, one for each record of the chunk. If *items* ends early or raises an
-        exception, the chunk ends there."""
+        """Return the next items of *items*, one for each record of the chunk. If *items* ends early or raises
+        an exception, shorten the chunk to the records whose items were read."""
         items_read: list[Any] = []
         try:
             items_read.extend(islice(items, self.count))
@@ -77,7 +77,8 @@ class _Chunk:
         return items_read
 
     def read_beside(self, items: Iterator[Any] | None) -> list[Any] | None:
-        """Do the same as ``read`` for *items* that belong to values. If they end early, set ``error``."""
+        """Do the same as ``read`` for *items* that belong to the values, such as keys. If *items* ends early,
+        set ``error``. Return None if *items* is None."""
         if items is None:
             return None
         count, before = self.count, self.error
@@ -173,8 +174,8 @@ def _encoded(what: str, encoder: Any, given: list[Any]) -> Iterator[bytes | None
 
 
 def _choices(partitioner: Any, topic: str, keys: list[Any], count: int) -> Iterator[int | None]:
-    """Yield the partition that *partitioner* chooses for each of *keys*, or None for a key that is not made
-    of bytes."""
+    """Yield the partition that *partitioner* chooses for each of *keys*, or None for a key that is not
+    bytes."""
     for key in keys:
         if key is not None and key.__class__ is not bytes:
             yield None

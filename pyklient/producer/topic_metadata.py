@@ -1,4 +1,5 @@
-"""Finds the metadata of a topic. Users' threads wait for it before they send the first record of the topic.
+"""Finds the metadata of a topic. Users' threads wait for the metadata before they send the first record to
+the topic.
 
 The wait ends when records can be sent to the topic, or with an error. The error tells the reason: no
 bootstrap server answers, the topic does not exist, it has no leader, or no leader can be reached at the

@@ -81,7 +81,8 @@ class TransactionManager:
     # The calls of the program
 
     def init(self, timeout: float | None) -> None:
-        """Get the producer id, if this has not been done yet. Fences other producers with the same id."""
+        """Get the producer id, if this has not been done yet. Fences other producers with the same
+        transactional id."""
         with self._machine.call("init_transactions", timeout) as deadline:
             self._machine.require("init_transactions", *State)
             if self._machine.state is State.NEW:
@@ -195,7 +196,8 @@ class TransactionManager:
             self._raise_failed(deadline)
 
     def _raise_failed(self, deadline: float) -> NoReturn:
-        """Raise the error for a transaction that can only be aborted, unless the producer was fenced."""
+        """Raise the error for a transaction that has failed. Usually, this is an AbortableTransactionError.
+        It is another error if the producer was fenced or cannot continue."""
         failure = self._transaction.failure
         assert failure is not None, "the sender, or the call that has failed, has set it"
         if is_fatal(failure):
@@ -216,7 +218,8 @@ class TransactionManager:
         return self._aborted_by_brokers(failure)
 
     def _await_batches(self, deadline: float, name: str) -> None:
-        """Wait until no batch is unfinished, and all callbacks have been called."""
+        """Wait until no batch is unfinished, and all callbacks have been called. *name* is the name of the
+        calling method, for messages."""
         batches = self._accumulator.seal_open_batches()
         self._thread.post(self._sender.flush)
         in_time = self._accumulator.tracker.wait_for_all(batches, deadline)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:  # imported when they are used: most programs have no transact
 __all__ = ["UNWIND_TIMEOUT", "TransactionalProducer"]
 
 UNWIND_TIMEOUT: Final = 10.0
-"""The time-out, in seconds, for the last work of a producer when an exception leaves a ``with`` block, or
-when the program ends: it delivers the remaining records, or aborts the transaction."""
+"""The time-out, in seconds, for the last work of a producer: to deliver the remaining records, or to abort
+the transaction. It applies when an exception leaves a ``with`` block, or when the program ends."""
 
 
 class TransactionalProducer:
@@ -33,7 +33,7 @@ class TransactionalProducer:
         that one of them has left open is aborted. The first ``begin_transaction`` does the same if this
         method was not called. Waits for at most *timeout* seconds (None: ``max_block_ms``), and then raises
         KafkaTimeoutError; the call may be repeated. Raises FatalTransactionError if the brokers do not allow
-        it, or are too old for transactions (Kafka 0.11).
+        it, or are too old for transactions (older than Kafka 0.11).
         """
         self._manager().init(argument_checks.seconds_or_none(timeout, "timeout"))
 
@@ -78,11 +78,11 @@ class TransactionalProducer:
     ) -> None:
         """Commit *offsets* of a consumer group together with the transaction.
 
-        *offsets* has the offset of the next message to read of each partition. *group_metadata* is the result
-        of ``ConsumerConnector.group_metadata``: the group coordinator refuses the offsets if the member does
-        not own its partitions any more (KIP-447; brokers before Kafka 2.5 do not check that). Waits for at
-        most *timeout* seconds (None: ``max_block_ms``). Raises AbortableTransactionError if the offsets were
-        refused or not confirmed, and the other errors of ``commit_transaction``.
+        *offsets* has, for each partition, the offset of the next message to read. *group_metadata* is the
+        result of ``ConsumerConnector.group_metadata``: the group coordinator refuses the offsets if the
+        member does not own its partitions any more (KIP-447; brokers before Kafka 2.5 do not check that).
+        Waits for at most *timeout* seconds (None: ``max_block_ms``). Raises AbortableTransactionError if the
+        offsets were refused or not confirmed, and the other errors of ``commit_transaction``.
         """
         from pyklient.group_metadata import GroupMetadata
 
@@ -100,9 +100,10 @@ class TransactionalProducer:
         """Return a context manager that begins a transaction, commits it at the end of the ``with`` block,
         and aborts it if an exception leaves the block.
 
-        *timeout* is passed to ``begin_transaction`` and ``commit_transaction``. Their errors are raised here.
-        If the commit raises an error after which the transaction can be aborted, it is aborted before the
-        error leaves the block. An abort takes at most 10 seconds; if it fails, a warning is logged.
+        *timeout* is passed to ``begin_transaction`` and ``commit_transaction``. Their errors leave the
+        ``with`` statement. If the commit fails and the transaction can be aborted, it is aborted before the
+        error of the commit is raised. An abort takes at most 10 seconds; if the abort fails, a warning is
+        logged.
         """
         manager = self._manager()
         seconds = argument_checks.seconds_or_none(timeout, "timeout")

@@ -1,5 +1,5 @@
-"""Loads the classes that properties name: ``module:name`` in Python, or a class of Kafka that pyklient has
-too."""
+"""Loads the objects that properties name. A property names a Python object as ``module:name``, or a class of
+Kafka that pyklient has too."""
 
 import importlib
 import inspect

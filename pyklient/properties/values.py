@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 Parse: TypeAlias = Callable[[str, object], Any]
-"""A function that takes the key and the value of a property, and returns the value as its type."""
+"""A function that takes the key and the value of a property, and returns the value, converted to its type."""
 
 
 class StaticBroker(NamedTuple):

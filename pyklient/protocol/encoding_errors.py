@@ -15,8 +15,8 @@ ENCODING_ERRORS: Final = (struct.error, TypeError, ValueError, AttributeError, O
 
 
 def find_unencodable(cls: type[Struct], version: int, flexible: bool, value: object) -> str:
-    """Return the path of the field of *value* that cannot be encoded, and the error. Must be called only
-    after encoding *value* has failed."""
+    """Return a text that has the path of the field of *value* that cannot be encoded, and the error. Must be
+    called only after encoding *value* has failed."""
     for field in cls.declared:
         if not field.in_version(version):
             continue

@@ -1,9 +1,9 @@
 """Decodes structures field by field, without generated code.
 
-This makes the same objects, and raises the same errors, as the functions of
-:mod:`pyklient.protocol.decoder_generation`. It is slower, but a function takes as long to generate as this
-module takes to decode twenty to a hundred small messages. So it decodes the first messages of a kind, and
-what is rarely received: tagged fields.
+This module makes the same objects, and raises the same errors, as the functions of
+:mod:`pyklient.protocol.decoder_generation`. It is slower. However, in the time that it takes to generate one
+function, this module decodes twenty to a hundred small messages. So it decodes the first messages of each
+kind. It also decodes tagged fields, because brokers rarely send them.
 """
 
 import struct
@@ -70,7 +70,7 @@ def _read_field(reader: Reader, field: Field, version: int, flexible: bool) -> A
 def _read_item(
     reader: Reader, kind: WireType | type[Struct], version: int, flexible: bool, compact: bool
 ) -> Any:
-    """Read one value that is no array. Return None if it is null."""
+    """Read one value that is not an array. Return None if the value is null."""
     if isinstance(kind, type):
         return _read_struct(reader, kind, version, flexible)
     if kind.format:
@@ -87,8 +87,8 @@ def _read_item(
 
 
 def _read_length(reader: Reader, compact: bool, wide: bool) -> int:
-    """Read a length; -1 means null. It is compact if *compact*. Otherwise it has four bytes if *wide*, and
-    two if not."""
+    """Read a length; -1 means null. The length is compact if *compact*. Otherwise it has four bytes if
+    *wide*, and two bytes if not."""
     if compact:
         return reader.compact_length()
     return reader.length32() if wide else reader.length16()
@@ -132,6 +132,6 @@ def _least_of_field(field: Field, version: int, compact: bool) -> int:
 
 
 def reject_null(pos: int) -> NoReturn:
-    """Raise the error for a value that is null, which its field does not allow. *pos* is the position after
-    its length."""
+    """Raise the error for a null in a field that does not allow null. *pos* is the position after the length
+    of the null."""
     raise ProtocolError(f"the value before byte {pos} is null, which its field does not allow")

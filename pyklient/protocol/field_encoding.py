@@ -1,9 +1,9 @@
 """Encodes structures field by field, without generated code.
 
-This makes the same bytes, and raises the same errors, as the functions of
-:mod:`pyklient.protocol.encoder_generation`. It is slower, but a function takes as long to generate as this
-module takes to encode twenty to a hundred small messages. So it encodes the first messages of a kind, and
-what is rarely sent: tagged fields that do not have their defaults.
+This module makes the same bytes, and raises the same errors, as the functions of
+:mod:`pyklient.protocol.encoder_generation`. It is slower. However, in the time that it takes to generate one
+function, this module encodes twenty to a hundred small messages. So it encodes the first messages of each
+kind. It also encodes tagged fields that do not have their defaults, because such fields are rarely sent.
 """
 
 import struct
@@ -85,7 +85,7 @@ def _write_item(
     compact: bool,
     nullable: bool,
 ) -> None:
-    """Write one *value* that is no array."""
+    """Write *value*, which is not an array."""
     if isinstance(kind, type):
         _write_struct(writer, kind, value, version, flexible)
         return
@@ -118,7 +118,8 @@ def _write_null(writer: Writer, compact: bool, wide: bool, nullable: bool) -> No
 
 
 def _write_length(writer: Writer, length: int, compact: bool, wide: bool) -> None:
-    """Write *length*. It is compact if *compact*. Otherwise it has four bytes if *wide*, and two if not."""
+    """Write *length*. The length is compact if *compact*. Otherwise it has four bytes if *wide*, and two
+    bytes if not."""
     if compact:
         writer.buf += encode_unsigned_varint(length + 1)
     elif wide:
@@ -157,16 +158,18 @@ def reject_early_null(name: str, version: int) -> NoReturn:
 
 
 def reject_absent(cls: type[Struct], name: str, value: Any, version: int) -> NoReturn:
-    """Raise the error for the field *name* of *value*, which is set, but which *version* does not have."""
+    """Raise the error for the field *name*, which is set in *value*, although *version* does not have this
+    field."""
     item = getattr(value, name)
     raise UnsupportedVersionError(f"{cls.__qualname__} cannot carry {name}={item!r} in version {version}")
 
 
 def reject_string(length: int) -> NoReturn:
-    """Raise the error for a string of *length* bytes, which is too long for a length of two bytes."""
+    """Raise the error for a string of *length* bytes, because a length of two bytes cannot express this
+    number."""
     raise ValueError(f"a string has {length} bytes; at most {LONGEST_CLASSIC_STRING} are allowed")
 
 
 def reject_uuid(value: bytes) -> NoReturn:
-    """Raise the error for a UUID of another size."""
+    """Raise the error for *value*, which does not have the size of a UUID."""
     raise ValueError(f"a UUID has 16 bytes, not {len(value)}")

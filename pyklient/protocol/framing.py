@@ -39,7 +39,7 @@ _LAST_CORRELATION_ID: Final = 0x7FFFFFFF
 
 
 def frame_length(head: Buffer, max_frame: int) -> int:
-    """Return the length of a frame, which is in *head*, its first four bytes.
+    """Return the length of a frame. *head* has the frame's first four bytes, which contain the length.
 
     Raises ProtocolError if the length is negative or above *max_frame*. If the bytes look like another
     protocol, the error says which.
@@ -60,11 +60,12 @@ def frame_length(head: Buffer, max_frame: int) -> int:
 
 
 class MissingAnswerError(BrokerConnectionError):
-    """The response to a later request arrived first, so some bytes of the connection were lost."""
+    """The response to a later request arrived before the response to an earlier one. So some bytes of the
+    connection were lost."""
 
 
 class ClientFraming:
-    """The client's side of a connection: encodes requests, and decodes the responses that they expect."""
+    """The client's side of a connection: encodes requests and decodes their responses."""
 
     def __init__(self, client_id: str | None) -> None:
         self._client_id = client_id
@@ -257,7 +258,7 @@ def _start_of_frame(header: ApiMessage, version: int) -> bytes:
 
 
 def _frame(start: bytes, body: ApiMessage, version: int) -> tuple[list[Buffer], int]:
-    """Return the frame that consists of *start* and *body*, as a list of buffers of which the first is
+    """Return the frame that consists of *start* and *body*, as a list of buffers. The first buffer is
     writable. Also return the length of the frame."""
     writer = Writer(start)
     body.write(writer, version)

@@ -9,8 +9,7 @@ __all__ = ["DeclaredFields", "Field", "Struct", "WireType", "initialize"]
 
 @dataclass(frozen=True, slots=True)
 class WireType:
-    """A type of the protocol: its name in Kafka, the value that means zero, and its ``struct`` format if it
-    has one."""
+    """A type of the protocol: its name in Kafka, its zero value, and its ``struct`` format if it has one."""
 
     name: str
     zero: Any
@@ -18,13 +17,14 @@ class WireType:
 
 
 class Struct:
-    """A structure: fields that are sent one after the other. ``declared`` has the fields in this order."""
+    """A structure: fields that are sent one after the other. ``declared`` lists the fields in this order."""
 
     __slots__ = ()
 
     declared: ClassVar[tuple["Field", ...]] = ()
     _made: ClassVar[int] = 0
-    """The number of objects of the class that were made before its ``__init__`` was generated."""
+    """The number of objects of the class that were made. The count ends when the class gets a generated
+    ``__init__``."""
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -41,11 +41,11 @@ class Field:
     """A field of a structure.
 
     ``since`` and ``until`` are the first and the last version that carry the field; ``until`` is None if the
-    newest version carries it too. The field may be null from version ``nullable_since`` on, or never if this
-    is None. ``tag`` is the number of a tagged field. An ``ignorable`` field is left out in silence by
-    versions that do not have it. If ``compact`` is False, a string has its old form in flexible versions too,
-    instead of the compact form. The value of a ``secret`` field is never shown. ``null_is_empty`` means that
-    null is read as empty bytes.
+    newest version carries it too. The field may be null from version ``nullable_since`` on, or never if
+    ``nullable_since`` is None. ``tag`` is the number of a tagged field. Versions that do not have an
+    ``ignorable`` field leave it out without an error. If ``compact`` is False, a string has its old form in
+    flexible versions too, instead of the compact form. The value of a ``secret`` field is never shown.
+    ``null_is_empty`` means that null is read as empty bytes.
     """
 
     name: str
@@ -81,7 +81,8 @@ class Field:
 
     @property
     def makes_defaults(self) -> bool:
-        """True if every message needs its own copy of the default, because the default can be changed."""
+        """True if every message needs its own copy of the default, because the default is a mutable
+        object."""
         return self.default is not None and (self.is_array or isinstance(self.kind, type))
 
     def make_default(self) -> Any:
@@ -104,16 +105,17 @@ class DeclaredFields:
 
 
 _DEFAULT: Final = object()
-"""The value of an argument that is not given, if every structure needs its own copy of the default."""
+"""A default of arguments of a generated ``__init__``. It means that the structure gets its own new copy of
+the field's default."""
 
 _FEW: Final = 20
 """The number of objects of a class that are made without a generated ``__init__``. A client makes most
-requests once or twice, and generating an ``__init__`` takes as long as fifty calls without it."""
+requests once or twice, and generating an ``__init__`` takes as long as making fifty objects without one."""
 
 
 def initialize(value: Struct, /, **arguments: Any) -> None:
-    """Set the fields of *value*. A structure has this function as ``__init__`` as long as only a few objects
-    of its class were made.
+    """Set the fields of *value*. This function is the ``__init__`` of a structure until more than a few
+    objects of its class have been made.
 
     The arguments are the values of fields. Fields without an argument get their defaults.
     """

@@ -31,8 +31,8 @@ _MOST_ELEMENTS: Final = 1 << 20
 frame can cause."""
 
 _NUMBERS_PER_ELEMENT: Final = 8
-"""The number of numbers in an array that together count as one element of a message. A number costs much less
-work than other array elements."""
+"""The number of elements of an array of numbers that count as one element of a message. A number costs much
+less work than other array elements."""
 
 _INT16: Final = struct.Struct(">h")
 _INT32: Final = struct.Struct(">i")

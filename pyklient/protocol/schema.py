@@ -121,7 +121,8 @@ def since(
     nullable_since: int = 0,
     compact: bool = True,
 ) -> Any:
-    """Declare a field that exists from *version* on, up to and including *until* if given.
+    """Declare a field that exists from *version* on. If *until* is given, it is the last version with the
+    field.
 
     If *ignorable*, other versions silently leave out a value that they cannot carry, instead of raising an
     error. If *compact* is False, a string has its old form in flexible versions too, instead of the compact
@@ -155,15 +156,17 @@ EMPTY: Final[Any] = _Span()
 
 _FIRST_MESSAGES: Final = 20
 """The number of messages of one kind and version that are encoded, or decoded, without a generated function.
-A client that makes one request of a kind would spend more time on the function than on the request."""
+A client that makes one request of a kind would spend more time on generating the function than on the
+request."""
 
 _LARGE: Final = 4096
-"""The number of bytes of such a message for which a function is worth generating at once."""
+"""The size in bytes from which on a message is so large that a function is generated for it at once."""
 
 
 class _ByVersion(dict[int, _F]):
     """A table of functions by version. An entry is made when it is first used, because most versions are
-    never used. *make* returns it, and raises UnsupportedVersionError for an unknown version."""
+    never used. *make* returns the function for a version, and raises UnsupportedVersionError for an unknown
+    version."""
 
     def __init__(self, make: Callable[[int], _F]) -> None:
         super().__init__()
@@ -178,8 +181,8 @@ class ApiMessage(Struct):
     """A request, a response, a header, or other data that has versions of its own.
 
     ``api_key`` is -1 if the message is neither a request nor a response. ``versions`` are the first and the
-    last known version. ``flexible`` is the first version with compact lengths and tagged fields; None if
-    there is none.
+    last known version. ``flexible`` is the first version with compact lengths and tagged fields, or None if
+    no version has them.
     """
 
     __slots__ = ()
@@ -202,8 +205,8 @@ class ApiMessage(Struct):
 
     @classmethod
     def _first_encoder(cls, version: int) -> Encode:
-        """Return the encoder of the first messages in *version*. It replaces itself with a generated one,
-        perhaps in several threads at once, of which one wins."""
+        """Return the encoder of the first messages in *version*. It later replaces itself with a generated
+        encoder. If several threads generate one at once, only one of the encoders is kept."""
         cls._check_version(version)
         flexible = cls.is_flexible(version)
         encode = first_encoder(cls, version, flexible)
@@ -220,8 +223,8 @@ class ApiMessage(Struct):
 
     @classmethod
     def _first_decoder(cls, version: int) -> Decode:
-        """Return the decoder of the first messages in *version*. It replaces itself with a generated one,
-        perhaps in several threads at once, of which one wins."""
+        """Return the decoder of the first messages in *version*. It later replaces itself with a generated
+        decoder. If several threads generate one at once, only one of the decoders is kept."""
         cls._check_version(version)
         flexible = cls.is_flexible(version)
         decode = first_decoder(cls, version, flexible)

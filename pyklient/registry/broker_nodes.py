@@ -75,7 +75,7 @@ def parse_broker(broker_id: int, content: bytes) -> BrokerNode:
 
 
 def broker_content(broker: BrokerNode) -> bytes:
-    """Return the content of a broker's ZooKeeper node, in the format ``broker.version``.
+    """Return the content of a broker's ZooKeeper node, in version ``broker.version`` of its format.
 
     Versions 0 and 1 have only one address, that of the protocol PLAINTEXT. Later versions have a list of all
     addresses, and also repeat the PLAINTEXT address as ``host`` and ``port`` for old clients.

@@ -34,8 +34,8 @@ def controller_content(broker_id: int, timestamp_ms: int) -> bytes:
 
 
 def parse_controller_epoch(content: bytes) -> int:
-    """Return the controller epoch, which is the number of controllers that the cluster has had, from the
-    content of its ZooKeeper node.
+    """Return the controller epoch from *content*, the content of its ZooKeeper node. The controller epoch is
+    the number of controllers that the cluster has had.
 
     Raises NodeContentError if *content* is not a number.
     """

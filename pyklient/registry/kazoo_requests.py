@@ -165,7 +165,7 @@ class KazooRequests:
 
 
 class _ForbiddenError(Exception):
-    """The session does not have the permission *permission* in the access list of the node *node*."""
+    """The access list of *node* does not give *permission* to the session."""
 
     def __init__(self, node: str, permission: str) -> None:
         super().__init__(node, permission)
@@ -225,7 +225,8 @@ def _children(client: KazooClient, path: str, watch: Watch | None) -> _Steps:
 
 
 def _exists(client: KazooClient, path: str, watch: Watch | None) -> _Steps:
-    """Return True if the node exists now, and set *watch* on it. Return False at once if *watch* is None."""
+    """Set *watch* on the node at *path*, and return True if the node exists now. If *watch* is None, send no
+    request and return False."""
     if watch is None:
         return False
     with _needing("READ", path):
@@ -237,8 +238,8 @@ def _create(
 ) -> _Steps:
     """Create the node at *path*. If its parent nodes are missing, create them first.
 
-    *parents* maps the path of each parent node that another request has created, or is creating, to the
-    result of that request, so that no parent is created twice.
+    *parents* has the parent nodes that other requests have created or are creating, so that no parent is
+    created twice. It maps the path of each of these nodes to the result of its request.
     """
     parent = _parent(path)
     try:

@@ -21,15 +21,15 @@ _log = logging.getLogger("pyklient")
 
 _SLOW_SECONDS: Final = 2.0
 _ATTEMPTS: Final = 2
-"""The number of attempts to connect again for which the time-out of a session leaves time, at least."""
+"""The least number of attempts to connect again that fit into the time-out of a session."""
 
 
 class KazooThreads(SequentialThreadingHandler):
     """Starts the three threads of a session, and stores its socket.
 
-    One thread reads and writes the connection, one calls the functions that wait for a change of a node, and
-    one completes the answers to requests. The socket is stored because shutting it down ends the session even
-    if a server does not respond.
+    One thread reads and writes the connection, one calls functions after changes of nodes that they watch,
+    and one completes the answers to requests. The socket is stored because shutting it down ends the session
+    even if a server does not respond.
     """
 
     def __init__(self, tls: ssl.SSLContext | None, session_timeout: float) -> None:

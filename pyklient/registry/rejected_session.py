@@ -26,9 +26,9 @@ _LONGEST: Final = 1024
 class RejectedSession:
     """Decides when to give up a session that has a time-out of *session_timeout* seconds.
 
-    A session is given up if two things are true: for longer than the time-out, servers have accepted
-    connections but not the session; and a server has accepted a new session, and not the existing session in
-    the next attempt.
+    A session is given up if two things are true. For longer than the time-out, servers have accepted
+    connections but not the session. A server has then accepted a new session, but the next attempt with the
+    existing session has failed.
     """
 
     def __init__(self, session_timeout: float) -> None:
@@ -59,7 +59,8 @@ class RejectedSession:
 
         After the session time-out, the first call asks the server over *connected* for a new session. It then
         raises ConnectionError, because *connected* cannot be used any more. If the server has granted a new
-        session, the next call returns True.
+        session, the next call returns False, so that the caller tries the existing session once more. The
+        call after that returns True.
         """
         if not self._exists:
             return False

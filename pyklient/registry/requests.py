@@ -62,8 +62,9 @@ class Read:
     does not exist.
 
     With *watch*, the client is notified of the next change of the node: when it is written, deleted or
-    created. If *may_come* is false, a missing node is not watched. This is for nodes that will never exist
-    again, such as the node of a member that has left: the watch would last until the session ends.
+    created. If *may_come* is false, a missing node is not watched. A dialogue sets it to false for nodes that
+    will never exist again, such as the node of a member that has left: the watch would last until the session
+    ends.
     """
 
     path: str

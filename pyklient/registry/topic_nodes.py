@@ -64,7 +64,7 @@ def parse_topic(topic: str, content: bytes) -> TopicNode:
 
 
 def topic_content(topic: TopicNode) -> bytes:
-    """Return the content of a topic's ZooKeeper node, in the format ``topic.version``."""
+    """Return the content of a topic's ZooKeeper node, in version ``topic.version`` of its format."""
     values: dict[str, object] = {"version": topic.version, "partitions": _lists(topic.replicas)}
     if topic.version >= 2:
         values["adding_replicas"] = _lists(topic.adding_replicas)
@@ -111,8 +111,8 @@ def topic_config_content(config: Mapping[str, str]) -> bytes:
 def parse_hosted_partitions(topic: str, broker_id: int, content: bytes) -> int:
     """Return the number of partitions of *topic* that a broker of Kafka 0.7 stores.
 
-    *content* is the content of the ZooKeeper node ``<topic>/<broker id>``. Raises NodeContentError if it is
-    not a number.
+    *content* is the content of the ZooKeeper node ``<topic>/<broker id>``. Raises NodeContentError if
+    *content* is not a number.
     """
     return whole_number(f"{paths.topic(topic)}/{broker_id}", content)
 

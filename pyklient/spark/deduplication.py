@@ -1,4 +1,4 @@
-"""Adds headers to records, so that consumers can recognize duplicates of a row by them.
+"""Adds headers to records. By these headers, consumers can recognize duplicates of a row.
 
 A task that fails, or that Spark runs twice, sends its rows again. All duplicates of a row have the same four
 headers, and no other row has them: the query or job, the batch, Spark's partition, and the number of the row

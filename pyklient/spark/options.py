@@ -243,8 +243,8 @@ _NO_OPTION: Final = {
 class GivenOptions:
     """The parsed options of a query.
 
-    ``values`` has the options by name. ``kafka`` has the Kafka properties, which users set by options that
-    begin with ``kafka.``, by their names without this prefix.
+    ``values`` has the options by name. ``kafka`` has the Kafka properties by name. Users set them by options
+    that begin with ``kafka.``; the names in ``kafka`` do not have this prefix.
     """
 
     values: Mapping[str, Any]
@@ -254,8 +254,8 @@ class GivenOptions:
         """Raise ConfigurationError if ``bootstrap.servers`` is missing, or if a Kafka property is unknown or
         *refused*.
 
-        *refused* has the properties that must not be set. Each value is the reason, or names the option to
-        set instead.
+        *refused* has the properties that must not be set. It maps each of them to the reason, or to the
+        option that must be set instead.
         """
         if not self.kafka.get("bootstrap.servers", "").strip():
             raise ConfigurationError(

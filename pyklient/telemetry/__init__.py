@@ -1,6 +1,7 @@
 """OpenTelemetry for producers and consumers: their metrics, and traces through the headers of records.
 
-It needs the extra ``telemetry``, which is OpenTelemetry's API. Nothing else in pyklient imports this package.
+It needs the extra ``telemetry``, which installs OpenTelemetry's API. Nothing else in pyklient imports this
+package.
 """
 
 from pyklient.missing_packages import without_opentelemetry

@@ -60,7 +60,7 @@ def _produced(
     pick: Callable[[ProducedPartition], float],
 ) -> Callable[[ProducerMetrics], Iterator[Value]]:
     """Return a function that yields, for each partition in a producer's snapshot, the result of *pick* and
-    its attributes."""
+    the attributes of the partition."""
 
     def values(found: ProducerMetrics) -> Iterator[Value]:
         for at, partition in found.partitions.items():
@@ -83,7 +83,7 @@ def _consumed(
     pick: Callable[[ConsumedPartition], float | None],
 ) -> Callable[[ConsumerMetrics], Iterator[Value]]:
     """Return a function that yields, for each partition in a consumer's snapshot, the result of *pick* and
-    its attributes. Results that are None are left out."""
+    the attributes of the partition. Results that are None are left out."""
 
     def values(found: ConsumerMetrics) -> Iterator[Value]:
         for at, partition in found.partitions.items():
@@ -107,8 +107,8 @@ def _single(
 
 
 def _errors(found: ProducerMetrics | ConsumerMetrics) -> Iterator[Value]:
-    """Yield the number of error responses, by the name of the error: first the errors of partitions, then the
-    errors of whole requests, for each broker."""
+    """Yield the number of error responses for each name of an error. The errors of partitions come first. The
+    errors of whole requests follow, broker by broker."""
     for name, times in found.errors.items():
         yield times, {**_client(found), ERROR_TYPE: name}
     for broker in found.brokers.values():

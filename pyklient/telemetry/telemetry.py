@@ -144,7 +144,8 @@ class Telemetry:
 def _count(
     histogram: metrics.Histogram, began: float, attributes: dict[str, Any], error: BaseException | None
 ) -> None:
-    """Record the duration of an operation, with those of *attributes* that have few different values."""
+    """Record the duration of an operation that began at the time *began*. Only those of *attributes* are
+    recorded that have few different values."""
     few = (SYSTEM, OPERATION, OPERATION_TYPE, DESTINATION, PARTITION, CONSUMER_GROUP)
     counted = {name: attributes[name] for name in few if name in attributes}
     if error is not None:
@@ -186,7 +187,8 @@ def _of_record(key: Any, value: Any) -> dict[str, Any]:
 
 
 def _end_sending(span: Span, delivery: Delivery) -> BaseException | None:
-    """End *span*, because its record is delivered or has failed. Return the error if it has failed."""
+    """End *span*, because its record was delivered or its delivery has failed. Return the error of a failed
+    delivery."""
     span.set_attribute(PARTITION, str(delivery.partition))
     error = delivery.exception(0)
     if error is not None:

@@ -13,16 +13,14 @@ import pytest
 from tests.servers.kafka import KraftCluster
 from tests.servers.maven import connector_libs
 from tests.servers.old_pyspark import VERSION, environment
-from tests.spark.same_job.jobs import COMBINED, ERRORS, JOBS
+from tests.spark.same_job.jobs import ERRORS, JOBS, LONG
 from tests.spark.same_job.writes import REFUSED, WRITES
 from tools.repository import ROOT
 
 pytestmark = pytest.mark.java
 
 _TIMEOUT = 900
-_JOBS = [
-    pytest.param(name, marks=[pytest.mark.long] if name in COMBINED else []) for name in (*JOBS, *WRITES)
-]
+_JOBS = [pytest.param(name, marks=[pytest.mark.long] if name in LONG else []) for name in (*JOBS, *WRITES)]
 
 
 @pytest.fixture(scope="session")

@@ -136,8 +136,8 @@ class Topics:
         return Topic(name, uuid4().bytes, checked, self._new_partitions(name, range(partitions)))
 
     def prepare_growth(self, name: str, total: int) -> tuple[Topic, list[Partition]]:
-        """Return the topic *name*, and the new partitions that it needs to have *total* partitions. The
-        caller adds these partitions with ``add_partitions``. Raises ApiError if the topic does not exist or
+        """Return the topic *name*, and the partitions to add, so that it has *total* partitions. The caller
+        adds these partitions with ``add_partitions``. Raises ApiError if the topic does not exist or
         cannot have that many partitions.
         """
         topic = self._by_name.get(name)
@@ -192,7 +192,7 @@ class Topics:
         }
 
     def load(self, saved: Mapping[str, Mapping[str, object]]) -> None:
-        """Add the topics in *saved*, which ``saved`` returned before the last restart."""
+        """Add the topics in *saved*. The method ``saved`` returned this data before the last restart."""
         for name, topic in saved.items():
             configs, partitions = topic["configs"], topic["partitions"]
             assert isinstance(configs, dict)

@@ -31,8 +31,8 @@ _GROUPS_PER_STEP: Final = 100
 
 
 class GroupCoordinator:
-    """The groups that one node coordinates: those that are stored in the partitions of ``__consumer_offsets``
-    that the node leads.
+    """The groups that one node coordinates. They are stored in those partitions of ``__consumer_offsets`` of
+    which the node is the leader.
 
     *topics* tells how many partitions ``__consumer_offsets`` has, and *logs* has the logs of the node's
     partitions. ``load`` restores the groups that the logs store: the committed offsets, and the members and
@@ -61,7 +61,7 @@ class GroupCoordinator:
         return not all(self.partitions.is_loaded(partition) for partition in self.partitions.all())
 
     def check_loaded(self, group_id: str) -> None:
-        """Raise ApiError (COORDINATOR_LOAD_IN_PROGRESS) if the group *group_id* may not be loaded yet."""
+        """Raise ApiError (COORDINATOR_LOAD_IN_PROGRESS) if the group *group_id* is perhaps not loaded yet."""
         if not self.partitions.is_loaded(self.partitions.of_group(group_id)):
             raise ApiError(
                 ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"group {group_id!r} is still being loaded; ask again"
@@ -90,8 +90,8 @@ class GroupCoordinator:
     def _delete_missing_topics(self, partition: OffsetsPartition) -> None:
         """Delete the committed offsets of topics that do not exist.
 
-        The offsets of a deleted topic are still stored if the broker was killed, or could not write the log,
-        before it had deleted them too.
+        Such offsets exist if the broker was killed after it deleted a topic and before it deleted the
+        offsets, or if it could not write the log.
         """
         missing = {topic for topic in partition.topics if self._topics.find(topic) is None}
         try:
@@ -208,8 +208,8 @@ class GroupCoordinator:
                 self._deleted_topics.add(topic)
 
     def clean_up(self, now_ms: int) -> Generator[None]:
-        """Delete the offsets that have expired and those of missing topics, and groups that have neither
-        members nor offsets, and compact the logs.
+        """Delete expired offsets, offsets of topics that do not exist, and groups that have neither members
+        nor offsets. Then compact the logs.
 
         This is a generator, so that the event loop can serve clients between two steps.
         """

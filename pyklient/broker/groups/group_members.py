@@ -99,8 +99,8 @@ class GroupMembers(Mapping[str, Member]):
             )
 
     def select_protocol(self) -> str:
-        """Return the protocol that the group will use: of the protocols that all members support, the one
-        that most members prefer.
+        """Return the protocol that the group will use. All members support this protocol, and most members
+        prefer it.
 
         If two protocols have equally many votes, the member that joined first decides.
         """
@@ -110,8 +110,8 @@ class GroupMembers(Mapping[str, Member]):
         return votes.most_common(1)[0][0]
 
     def subscriptions(self, protocol: str) -> tuple[tuple[str, str | None, bytes], ...]:
-        """Return (member id, instance id, metadata for *protocol*) of each member. The leader gets this list
-        to assign the partitions."""
+        """Return a tuple (member id, instance id, metadata for *protocol*) for each member. The leader of the
+        group needs these tuples to assign the partitions."""
         return tuple((m.member_id, m.instance_id, m.metadata_for(protocol)) for m in self.values())
 
     def longest_rebalance_timeout_ms(self) -> int:

@@ -11,8 +11,8 @@ __all__ = ["JoinRequest", "JoinResult", "Member", "SyncRequest", "SyncResult"]
 
 
 class JoinResult(NamedTuple):
-    """The response to a JoinGroup request. ``members`` has (member id, instance id, metadata) of each member
-    in the response to the leader, and is empty for other members."""
+    """The response to a JoinGroup request. In the response to the leader, ``members`` has a tuple (member id,
+    instance id, metadata) for each member. In the responses to other members, ``members`` is empty."""
 
     error: ErrorCode
     member_id: str

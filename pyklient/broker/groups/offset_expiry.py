@@ -24,7 +24,8 @@ def expired_offsets(
 ) -> list[TopicPartition]:
     """Return the partitions whose committed *offsets* in *group* have expired.
 
-    The offsets of a group that has lost its members expire together, *retention_ms* after *empty_since_ms*.
+    The offsets of a group that has lost its members expire together, *retention_ms* after *empty_since_ms*,
+    the time at which the last member left.
     While consumers use the group, an offset expires *retention_ms* after its commit if no member subscribes
     to its topic. No offset expires during a rebalance. In a group that never had members, an offset expires
     *retention_ms* after its commit. An offset with an expire timestamp expires at that time instead.

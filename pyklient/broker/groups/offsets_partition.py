@@ -51,7 +51,7 @@ class OffsetsPartition:
 
     @property
     def groups(self) -> set[str]:
-        """The ids of all groups of which the partition has offsets or a generation."""
+        """The ids of all groups that have offsets or a generation in the partition."""
         return self._committed.keys() | self._generations.keys() | self._pending.groups
 
     @property
@@ -183,7 +183,7 @@ class OffsetsPartition:
         self._records += len(records)
 
     def _set(self, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
-        """Set committed *offsets*, whose records are the newest in the log."""
+        """Set the committed *offsets* of a group. Their records are the newest in the log."""
         self._committed.setdefault(group_id, {}).update(offsets)
         self._pending.outdate(group_id, offsets)
 

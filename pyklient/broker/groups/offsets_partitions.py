@@ -52,8 +52,8 @@ class OffsetsPartitions:
         return partition.loaded and partition is not self.restoring
 
     def check_loaded(self, index: int) -> None:
-        """Raise ApiError (COORDINATOR_LOAD_IN_PROGRESS) if the groups of the partition *index* may not be
-        loaded yet."""
+        """Raise ApiError (COORDINATOR_LOAD_IN_PROGRESS) if the groups of the partition *index* are
+        perhaps not loaded yet."""
         partition = self.find(index)
         if partition is not None and not self.is_loaded(partition):
             raise ApiError(

@@ -26,8 +26,8 @@ class PendingOffsets:
     """The pending offsets of all groups that one partition of ``__consumer_offsets`` stores.
 
     As in a compacted log, the record with the largest offset in the log decides. So a pending offset is
-    outdated if a later record of the same group and partition takes effect before its own transaction
-    commits.
+    outdated if a later record of the same group and partition takes effect before the transaction of the
+    pending offset commits.
     """
 
     def __init__(self) -> None:
@@ -74,8 +74,8 @@ class PendingOffsets:
                     pending[partition] = found._replace(is_outdated=True)
 
     def end(self, producer_id: int, *, is_commit: bool) -> dict[str, dict[TopicPartition, CommittedOffset]]:
-        """Remove the pending offsets of a producer whose transaction has ended. If it has committed, return
-        those that are not outdated, by group."""
+        """Remove the pending offsets of a producer whose transaction has ended. If the transaction has
+        committed, return the offsets that are not outdated, by group."""
         ended = self._by_producer.pop(producer_id, {})
         if not is_commit:
             return {}

@@ -51,8 +51,8 @@ async def fetch(node: NodeState, request: FetchRequest, context: RequestContext)
 
     If there are fewer than ``min_bytes`` of records and no partition has an error, wait up to ``max_wait_ms``
     for more. From version 3 of the request on, the first batch is returned whole even if it exceeds the size
-    limits; before version 3, only its beginning is returned. Before version 4, records are converted to the
-    old formats that such clients can read.
+    limits; before version 3, only its beginning is returned. For requests before version 4, records are
+    converted to the old formats, because the clients that send such requests cannot read format 2.
     """
     deadline = node.loop.time() + request.max_wait_ms / 1000
     try:

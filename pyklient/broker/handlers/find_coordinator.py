@@ -15,7 +15,7 @@ def find_coordinator(
     node: NodeState, request: FindCoordinatorRequest, context: RequestContext
 ) -> FindCoordinatorResponse:
     """Return the node that coordinates a group or a transactional id. From version 4 on, a request can name
-    several of them."""
+    several groups or ids."""
     if context.version >= _SEVERAL_KEYS:
         found = [_coordinator(node, key, request.key_type) for key in request.coordinator_keys]
         return FindCoordinatorResponse(coordinators=found)

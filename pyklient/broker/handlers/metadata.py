@@ -21,7 +21,7 @@ _NULLABLE_NAME = 12
 
 
 def metadata(node: NodeState, request: MetadataRequest, context: RequestContext) -> MetadataResponse:
-    """Describe the nodes of the cluster, and the topics that the request names by name or id.
+    """Describe the nodes of the cluster, and the topics that the request identifies by name or id.
 
     A missing topic is created if both the request and the broker's options allow it.
     """

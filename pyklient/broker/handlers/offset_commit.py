@@ -119,7 +119,8 @@ def _with_timestamps(
     """Return *offsets* with the times at which they were committed and at which they expire.
 
     The time of the commit is *now_ms*, unless the client has sent a time (version 1). An offset expires at a
-    fixed time only if the client has sent *retention_time_ms* (versions 2 to 4); otherwise this is negative.
+    fixed time only if the client has sent a retention time (versions 2 to 4). If the client has not sent one,
+    *retention_time_ms* is negative.
     """
     expire_timestamp = NO_TIMESTAMP if retention_time_ms < 0 else now_ms + retention_time_ms
     return {

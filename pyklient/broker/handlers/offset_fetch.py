@@ -140,7 +140,7 @@ def _stable(
 
 
 def _committed(node: NodeState, group_id: str) -> tuple[Mapping[TopicPartition, CommittedOffset], ErrorCode]:
-    """Return the committed offsets of a group, and the error if this node cannot tell them."""
+    """Return the committed offsets of a group, and the error if this node cannot return them."""
     try:
         return node.group_coordinator_of(group_id).committed(group_id), ErrorCode.NONE
     except ApiError as error:

@@ -40,8 +40,8 @@ _TopicResults = list[AddPartitionsToTxnResponse.AddPartitionsToTxnResult.AddPart
 def add_partitions_to_txn(
     node: NodeState, request: AddPartitionsToTxnRequest, context: RequestContext
 ) -> AddPartitionsToTxnResponse:
-    """Add partitions to a transaction. From version 4 on, a request can name several transactions, and can
-    ask only to check that the partitions have been added; brokers send these versions to each other."""
+    """Add partitions to a transaction. From version 4 on, a request can name several transactions, or can
+    only ask whether the partitions have been added. Brokers send these versions to each other."""
     if context.version < _BATCHED:
         results = _added(
             node,
@@ -148,7 +148,7 @@ def _checked(
 def add_offsets_to_txn(
     node: NodeState, request: AddOffsetsToTxnRequest, context: RequestContext
 ) -> AddOffsetsToTxnResponse:
-    """Add the partition of ``__consumer_offsets`` that stores a group to a transaction."""
+    """Add a partition of ``__consumer_offsets`` to a transaction: the partition that stores the group."""
     try:
         if not request.group_id:
             raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id in the request is empty")
@@ -170,8 +170,8 @@ def add_offsets_to_txn(
 def end_txn(node: NodeState, request: EndTxnRequest, context: RequestContext) -> EndTxnResponse:
     """Commit or abort a transaction.
 
-    From version 5 on, the producer uses transactions version 2, and the response has its identity for the
-    next transaction.
+    From version 5 on, the producer uses transactions version 2, and the response has the producer id and
+    epoch for the next transaction.
     """
     try:
         identity = node.transaction_coordinator_of(request.transactional_id).end(
@@ -192,7 +192,7 @@ def write_txn_markers(
     node: NodeState, request: WriteTxnMarkersRequest, _: RequestContext
 ) -> WriteTxnMarkersResponse:
     """Write transaction markers into partitions that this node leads. Tools send this request to end a
-    transaction of which the transaction coordinator knows nothing (KIP-664)."""
+    transaction that the transaction coordinator does not know (KIP-664)."""
     return WriteTxnMarkersResponse(
         markers=[
             WriteTxnMarkersResponse.WritableTxnMarkerResult(

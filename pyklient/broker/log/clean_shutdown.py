@@ -115,8 +115,8 @@ def write_states(directory: Path, logs: Mapping[str, LogState]) -> None:
 
 
 def encode_states(logs: Mapping[str, LogState]) -> bytes:
-    """Encode the states of *logs*, a map from the names of the logs' directories. :func:`decode_states`
-    decodes them."""
+    """Encode *logs*, which maps the name of each log's directory to the state of the log.
+    :func:`decode_states` decodes the result."""
     return json.dumps({"format": _FORMAT, "logs": logs}, separators=(",", ":")).encode()
 
 

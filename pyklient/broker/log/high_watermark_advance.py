@@ -31,8 +31,8 @@ class Watermarks:
         """Move the high watermark to *log_end_offset* and the last stable offset to *first_open_offset*, the
         first offset of the oldest open transaction. Wake the fetches that wait for records.
 
-        The high watermark is the end of the log, because there is only one replica. So is the last stable
-        offset if *first_open_offset* is None.
+        The high watermark is the end of the log, because there is only one replica. If *first_open_offset*
+        is None, the last stable offset is also the end of the log.
         """
         self.high_watermark = log_end_offset
         self.last_stable_offset = log_end_offset if first_open_offset is None else first_open_offset

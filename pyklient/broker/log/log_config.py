@@ -21,8 +21,8 @@ class LogConfig:
 
     @classmethod
     def of(cls, values: Mapping[str, str]) -> "LogConfig":
-        """Return the settings of a log from *values*, the values of all topic settings by their names in
-        Kafka. The values must have been validated.
+        """Return the settings of a log. *values* maps the name of each topic setting in Kafka to its value.
+        The values must have been validated.
 
         The retention limits apply only if ``cleanup.policy`` contains ``delete``.
         """

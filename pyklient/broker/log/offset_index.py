@@ -50,7 +50,7 @@ class OffsetIndex:
 
     def add_batch(self, relative_offset: int, position: int, size: int, *, to_disk: bool = True) -> None:
         """Count the bytes of a new batch, and add an index entry for this batch if an entry is due.
-        *relative_offset* is the offset of its last record, relative to the base offset of the segment.
+        *relative_offset* is the offset of the batch's last record, relative to the segment's base offset.
 
         As in Kafka, an entry is due if more than ``interval_bytes`` were written since the last entry. If
         *to_disk* is false, the entry is added in memory only. Raises OSError if the file cannot be written;

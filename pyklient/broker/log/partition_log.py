@@ -59,7 +59,7 @@ class ProducerIdentity(NamedTuple):
 
 
 class LocatedBatch(NamedTuple):
-    """The batch in which an offset was found, or the first batch after the offset, and its segment.
+    """A batch and its segment: the batch that contains an offset, or the first batch after this offset.
 
     ``scanned`` is the number of bytes that were searched from the position in the index to this batch.
     """
@@ -251,13 +251,13 @@ class PartitionLog:
     def slice(
         self, offset: int, max_bytes: int, *, limit: int, whole_first: bool, partial: bool = False
     ) -> FileSlice | None:
-        """Return the batches from the batch that contains *offset* on, as a slice of a segment file. Return
+        """Return a slice of a segment file: the batch that contains *offset*, and batches after it. Return
         None if there is no batch to return.
 
-        The slice ends with a batch, is not larger than *max_bytes*, and ends before the offset *limit*. If
-        the first batch alone is larger than *max_bytes*, the result is this batch if *whole_first* is true,
-        the beginning of the batch if *partial* is true, and otherwise None. Raises ApiError
-        (OFFSET_OUT_OF_RANGE) if the log does not have *offset*.
+        The slice ends at the end of a batch, is not larger than *max_bytes*, and has only offsets below
+        *limit*. If the first batch alone is larger than *max_bytes*, the result is this batch if
+        *whole_first* is true, the beginning of the batch if *partial* is true, and otherwise None. Raises
+        ApiError (OFFSET_OUT_OF_RANGE) if the log does not have *offset*.
         """
         found = self.locate(offset)
         if found is None:
@@ -288,8 +288,8 @@ class PartitionLog:
     # Deleting
 
     def compact(self) -> Generator[None, None, int]:
-        """Keep only the newest record of each key, and of these only the ones with a value. Return the number
-        of records that the log then has.
+        """Remove all records except the newest record of each key, and remove this record too if it has no
+        value. Return the number of records that are left in the log.
 
         Segments with records of open transactions, and records that are appended after the first step, stay
         as they are. This is a generator, so that the event loop can do other work between two steps. After a

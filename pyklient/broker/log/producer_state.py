@@ -20,8 +20,8 @@ _REMEMBERED = 5  # as many requests as an idempotent producer may have in flight
 _SEQUENCE_MODULUS = 2**31
 _NO_SEQUENCE = -1
 _EPOCH_BUMP = 2
-"""The version of transactions from which on the coordinator increments the epoch before it writes transaction
-markers."""
+"""The first version of transactions in which the coordinator increments the epoch before it writes
+transaction markers."""
 
 
 @dataclass(slots=True)
@@ -43,8 +43,8 @@ class ProducerStates:
         self._capacity = capacity
         self._states: OrderedDict[int, _Producer] = OrderedDict()
         self._open: dict[int, int] = {}
-        """The first offset of each open transaction, by producer id. The smallest offset is the first one,
-        because a transaction gets the next offset of the log when it begins."""
+        """The first offset of each open transaction, by producer id. The first entry has the smallest offset,
+        because each new transaction begins at the end of the log."""
 
     def __len__(self) -> int:
         return len(self._states)
@@ -96,8 +96,8 @@ class ProducerStates:
         Raises ApiError: INVALID_PRODUCER_EPOCH if *epoch* is older than the producer's last epoch,
         OUT_OF_ORDER_SEQUENCE_NUMBER if *first_sequence* is not the next sequence number, and
         INVALID_TXN_STATE if the batch is not *transactional* although a transaction of the producer is open.
-        An unknown producer may start at any number, because its batches may have been deleted with old
-        segments. In a newer epoch (KIP-360), sequence numbers start at 0 again.
+        An unknown producer may start at any sequence number, because its batches may have been deleted with
+        old segments. In a newer epoch (KIP-360), sequence numbers start at 0 again.
         """
         state = self._states.get(producer_id)
         if state is None:
@@ -137,7 +137,7 @@ class ProducerStates:
 
     def check_marker(self, marker: TransactionMarker, transaction_version: int) -> None:
         """Raise ApiError if *marker* may not be written: INVALID_PRODUCER_EPOCH if its epoch is too old, and
-        TRANSACTION_COORDINATOR_FENCED if another transaction coordinator has written a newer one.
+        TRANSACTION_COORDINATOR_FENCED if a newer transaction coordinator has written a marker.
 
         With *transaction_version* 2, the epoch must be newer than the producer's epoch in the partition,
         unless the same marker is written again (KIP-890).

@@ -98,8 +98,8 @@ def end_transaction(
     *,
     to_disk: bool = True,
 ) -> None:
-    """Remember in *producers* that *marker* has ended a transaction. If it was aborted, add it to the
-    transaction index of *segment*, which contains the marker at *offset*."""
+    """Remember in *producers* that *marker* has ended a transaction. If the transaction was aborted, add
+    it to the transaction index of *segment*, which contains the marker at *offset*."""
     first_offset = producers.end_transaction(marker, timestamp_ms)
     if first_offset is None or marker.is_commit:
         return

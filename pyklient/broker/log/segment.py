@@ -174,8 +174,8 @@ class Segment:
         self.unlink()
 
     def unlink(self) -> None:
-        """Remove the files of the segment from its directory. Responses that read the open files can go
-        on."""
+        """Remove the files of the segment from its directory. Responses can still
+        read files that are already open."""
         self.path.unlink(missing_ok=True)
         self.index.path.unlink(missing_ok=True)
         self.transactions.unlink()

@@ -1,7 +1,7 @@
 """The aborted transactions of a segment, in the file ``<base offset>.txnindex``.
 
-A consumer with ``read_committed`` gets this list with the records, and skips the records of these
-transactions. The file has Kafka's format, so that Kafka's own tools can read it. It exists only if a
+A consumer with ``read_committed`` gets the list of these transactions with the records, and skips the records
+of these transactions. The file has Kafka's format, so that Kafka's own tools can read it. It exists only if a
 transaction was aborted in the segment.
 """
 

@@ -45,8 +45,8 @@ def encode_marker(marker: TransactionMarker, base_offset: int, timestamp_ms: int
 
 
 def read_marker(data: Buffer) -> TransactionMarker | None:
-    """Return the marker in *data*, which is a control batch. Return None if the batch has no records, as
-    compaction may leave it, or if it is not a marker of a transaction."""
+    """Return the marker in *data*, which is a control batch. Return None if the batch does not mark
+    the end of a transaction, or if it has no records. Compaction may leave such a batch without records."""
     for batch in iter_batches(data):
         for record in read_records(batch):
             try:

@@ -77,7 +77,7 @@ def find_cluster(broker_id: int) -> RegistryDialogue[FoundCluster]:
     """Return the cluster id and the topics that are in ZooKeeper.
 
     Raises ConfigurationError if a broker with another id than *broker_id* is registered there, because this
-    broker cannot join a cluster.
+    broker can only be the single broker of a cluster.
     """
     others = [each for each in broker_ids((yield Children(paths.BROKER_IDS))) if each != broker_id]
     if others:

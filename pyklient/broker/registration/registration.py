@@ -82,7 +82,7 @@ class Registration:
         return found
 
     async def begin(self, broker_id: int, host: str, port: int, cluster_id: str) -> None:
-        """Write all entries of the broker, which listens at *host* and *port*, into ZooKeeper. Raises
+        """Write all entries of the broker into ZooKeeper. *host* and *port* are its address. Raises
         ConfigurationError if another broker has the same id."""
         address = BrokerEndpoint("PLAINTEXT", "PLAINTEXT", host, port)
         self._broker = BrokerNode(broker_id, (address,), timestamp_ms=now_ms())

@@ -27,8 +27,8 @@ class MarkerWriter:
         self._group_coordinators[node_id] = group_coordinator
 
     def write(self, where: TopicPartition, marker: TransactionMarker, version: int, now_ms: int) -> None:
-        """Write *marker* into the partition *where*. In a partition of ``__consumer_offsets``, commit or
-        forget the pending offsets of the producer too.
+        """Write *marker* into the partition *where*. In a partition of ``__consumer_offsets``, also commit or
+        forget the pending offsets of the producer.
 
         *version* is the version of transactions that the producer uses. Raises ApiError if the partition does
         not exist, if its leader is not running or still loads its groups, or if the marker is too old. Raises

@@ -4,8 +4,8 @@ Empty ──partitions added──▶ Ongoing ──commit──▶ PrepareCommi
                                └──────abort───▶ PrepareAbort ───markers written──▶ CompleteAbort
 
 From CompleteCommit and CompleteAbort, the next transaction begins as from Empty. When a producer starts, the
-state of its transactional id becomes Empty. With transactions version 2, a producer can also abort if the
-broker knows no open transaction.
+state of its transactional id becomes Empty. With transactions version 2, a producer may also abort when the
+broker has no open transaction for it.
 """
 
 from enum import Enum, StrEnum

@@ -19,7 +19,7 @@ from pyklient.topic_partition import TopicPartition
 __all__ = ["EPOCH_BUMP", "Transaction"]
 
 EPOCH_BUMP: Final = 2
-"""The version of transactions from which on the end of a transaction increments the producer epoch."""
+"""The first version of transactions in which the end of a transaction increments the producer epoch."""
 
 _MAX_EPOCH: Final = 2**15 - 1
 _NONE: Final = -1
@@ -73,7 +73,8 @@ class Transaction:
 
     @property
     def is_epoch_exhausted(self) -> bool:
-        """True if the producer needs another id. The last epoch is left for fencing the producer."""
+        """True if the producer has no epoch left and needs another id. One epoch is kept to fence the
+        producer."""
         return self.epoch >= _MAX_EPOCH - 1
 
     def initialized(
@@ -109,8 +110,8 @@ class Transaction:
         raise self._fenced_error(expected)
 
     def check_may_continue(self, expected: ProducerIdentity | None) -> None:
-        """Raise ApiError (PRODUCER_FENCED) if *expected*, the identity of a producer that continues after an
-        error, has never been the producer of this transactional id.
+        """Raise ApiError (PRODUCER_FENCED) if *expected* has never been the producer of this transactional
+        id. *expected* is the identity of a producer that continues after an error, or None.
 
         *expected* may also be the producer whose id was replaced because no epoch was left.
         """
@@ -122,7 +123,7 @@ class Transaction:
     def with_partitions(
         self, producer: ProducerIdentity, added: AbstractSet[TopicPartition], version: int, now_ms: int
     ) -> "Transaction":
-        """Return the state after *producer* has added partitions to its transaction.
+        """Return the state after *producer* has added the partitions *added* to its transaction.
 
         Raises ApiError: INVALID_PRODUCER_ID_MAPPING if the transactional id belongs to another producer id,
         PRODUCER_FENCED if the epoch is not the producer's, and CONCURRENT_TRANSACTIONS while the previous
@@ -176,8 +177,8 @@ class Transaction:
         return False
 
     def ending(self, version: int, now_ms: int, ids: ProducerIds, *, commit: bool) -> "Transaction":
-        """Return the state after it is decided how the transaction ends. :meth:`is_ended` must have returned
-        False for the request."""
+        """Return the state after the decision to commit or to abort the transaction. :meth:`is_ended` must
+        have returned False for the request."""
         event = self._end_event(version, commit=commit)
         changes: dict[str, Any] = {
             "version": version,
@@ -196,8 +197,8 @@ class Transaction:
         """Return the state after the coordinator has decided to abort the ongoing transaction. The producer's
         epoch is incremented, so that the producer is fenced.
 
-        As in Kafka since 4.1, a producer of version 2 may continue after that: it may abort the transaction
-        too, and gets the new epoch, unless another producer has started meanwhile.
+        As in Kafka since 4.1, a producer of version 2 may continue: when it also asks to abort the
+        transaction, it gets the new epoch, unless another producer has started meanwhile.
         """
         bumped = version >= EPOCH_BUMP
         return self._after(
@@ -234,8 +235,8 @@ class Transaction:
         return Event.ABORT
 
     def _is_retry(self, producer: ProducerIdentity) -> bool:
-        """Return True if *producer* is the identity that ended the last transaction, and has not got the
-        response with its new identity."""
+        """Return True if *producer* is the identity that ended the last transaction. In this case the
+        producer repeats its request, because it has not got the response with its new identity."""
         if producer.producer_id == self.producer_id:
             return self.epoch == producer.epoch + 1
         return (

@@ -26,14 +26,14 @@ _logger = logging.getLogger("pyklient.broker")
 
 _TRANSACTIONS_PER_STEP: Final = 100
 _FLEXIBLE_VALUES: Final = 1
-"""The version of transactions from which on records of the transaction log have flexible values."""
+"""The first version of transactions in which the records of the transaction log have flexible values."""
 
 
 class TransactionCoordinator:
-    """The transactional ids that are stored in the partitions of ``__transaction_state`` that the node leads.
+    """The transactional ids in those partitions of ``__transaction_state`` that the node leads.
 
-    ``load`` restores them, and ends the transactions that were being ended. Each new state is in the log
-    before it takes effect.
+    ``load`` restores them, and completes the transactions whose end had begun before the restart. Each new
+    state is written to the log before it takes effect.
     """
 
     def __init__(
@@ -65,7 +65,8 @@ class TransactionCoordinator:
         yield from self.end_transactions(now_ms)
 
     def check_loaded(self, transactional_id: str) -> None:
-        """Raise ApiError (COORDINATOR_LOAD_IN_PROGRESS) if *transactional_id* may not be loaded yet."""
+        """Raise ApiError (COORDINATOR_LOAD_IN_PROGRESS) if the partition that stores *transactional_id* is
+        not loaded yet."""
         if not self._partition(transactional_id).loaded:
             raise ApiError(
                 ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -114,7 +115,7 @@ class TransactionCoordinator:
         version: int,
         now_ms: int,
     ) -> None:
-        """Add *partitions* to the transaction of *producer*, which begins if it is not open.
+        """Add *partitions* to the transaction of *producer*. Begin a transaction if none is open.
 
         *version* is the version of transactions that the producer uses. Raises ApiError if the producer may
         not use the transactional id, or while its last transaction is being ended.

@@ -30,8 +30,8 @@ class TransactionLog:
     partition.
 
     ``transactions`` has the state of each transactional id. ``loaded`` becomes true when :meth:`load` has
-    read the whole log. An empty log needs no loading. *value_version* is the version in which values are
-    written.
+    read the whole log. An empty log needs no loading. *value_version* is the version of the format in which
+    the values of records are written.
     """
 
     def __init__(self, log: PartitionLog, value_version: int) -> None:

@@ -60,10 +60,10 @@ def audit(
     by: Literal["partition", "topic"],
     as_json: bool,
 ) -> int:
-    """Compare the records of the topics whose whole name matches REGEX in two clusters: their numbers, and
-    digests of their keys, values, headers and timestamps.
+    """Compare the topics whose whole name matches REGEX in two clusters. The command compares the number of
+    records, and digests of their keys, values, headers and timestamps.
 
-    The exit code is 0 if all are equal, and 1 if there is a difference.
+    The exit code is 0 if all topics are equal, and 1 if there is a difference.
     """
     rows = compare(
         options_of(source, ConsumerConfig),

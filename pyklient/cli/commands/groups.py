@@ -45,7 +45,8 @@ def groups() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 @cluster_options(AdminConfig)
 def list_(as_json: bool, cluster: ClusterOptions) -> None:
-    """List the groups of all brokers and, with --zookeeper, those in ZooKeeper, with their states."""
+    """List the groups of all brokers with their states. With --zookeeper, list the groups in ZooKeeper
+    too."""
     with _admin(cluster) as admin:
         found = admin.groups()
     if as_json:
@@ -120,7 +121,8 @@ Examples:
 def delete(
     names: tuple[str, ...], coordination: Literal["kafka", "zookeeper"], cluster: ClusterOptions
 ) -> None:
-    """Delete groups with their offsets. A group that has members is not deleted, but the other groups are.
+    """Delete groups with their offsets. A group that has members is not deleted, but the other groups are
+    deleted.
 
     For a group in ZooKeeper, the offsets there are deleted. Offsets that it has committed to Kafka stay: they
     belong to the group of the same name that brokers coordinate.
@@ -155,7 +157,7 @@ def _facts(
     """Return the facts about *group* in ZooKeeper, and the facts about the group of that name at the brokers.
 
     Each is None if there is no such group. The second is also None if both groups exist and the group at the
-    brokers has no members: the facts about the group in ZooKeeper then include all its offsets.
+    brokers has no members: in this case, the facts about the group in ZooKeeper include all its offsets.
     """
     if not with_zookeeper:
         return None, _in_kafka(admin, group, isolation_level)

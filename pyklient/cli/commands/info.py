@@ -13,7 +13,7 @@ __all__ = ["info"]
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def info(as_json: bool) -> None:
-    """Show the version, the codecs and the kernel in use. If it is not the compiled kernel, show the
+    """Show the version, the codecs and the kernel in use. If the kernel is not the compiled one, show the
     reason."""
     found = facts()
     if as_json:

@@ -146,8 +146,8 @@ def load(
     """Store the new records of each TOPIC as Parquet at PATH, each record exactly once.
 
     Rows and offsets are published together, in one step. If a load is interrupted, readers see nothing of it,
-    and the next load continues after the last published one. If two loads run at the same time, one of them
-    fails. PATH must be on a disk that all machines of Spark can access, or on HDFS.
+    and the next load continues where the last published load ended. If two loads run at the same time, one of
+    them fails. PATH must be on a disk that all machines of Spark can access, or on HDFS.
     """
     if not topics:
         raise click.UsageError(

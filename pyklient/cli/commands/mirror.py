@@ -99,7 +99,7 @@ def mirror(
     """Copy topics from one or several clusters to another, until Ctrl-C or SIGTERM.
 
     Keys, values, headers and timestamps are copied as they are. Offsets are committed in the source cluster
-    only after the target cluster has confirmed the records, so the command continues where its last run has
+    only after the target cluster has confirmed the records, so the command continues where its last run
     ended.
     """
     _check_groups(groups, sources, keep_partitions=keep_partitions)

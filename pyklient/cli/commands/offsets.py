@@ -81,7 +81,8 @@ _execute = click.option("--execute", is_flag=True, help="Do it. Without this, on
 def show(
     group: str, topics: tuple[list[str | TopicPartition], ...], as_json: bool, cluster: ClusterOptions
 ) -> None:
-    """Show the committed offsets of GROUP in Kafka and, with --zookeeper, in ZooKeeper, and the lag."""
+    """Show the committed offsets of GROUP in Kafka, and the lag. With --zookeeper, show its offsets in
+    ZooKeeper too."""
     with _admin(cluster) as admin:
         found = admin.stored_offsets(group, _flat(topics))
     if as_json:
@@ -146,8 +147,8 @@ def reset(
     """Move the committed offsets of GROUP, which must have no members.
 
     The command shows each offset before and after. Without --execute, nothing is changed. Give exactly one of
-    the options that begin with --to, --by and --shift. The exit code is 1 if GROUP has members, and with
-    --execute also if GROUP has no committed offsets and no --topic is given: nothing is changed then.
+    the options that begin with --to, --by and --shift. If GROUP has members, nothing is changed, and the exit
+    code is 1. With --execute, the same happens if GROUP has no committed offsets and no --topic is given.
     """
     targets: dict[str, Any] = {
         "--to-earliest": "earliest" if to_earliest else None,
@@ -221,7 +222,7 @@ def import_(
 ) -> None:
     """Set the committed offsets of GROUP to the offsets in FILE. If FILE is -, read standard input.
 
-    FILE has lines topic,partition,offset or group,topic,partition,offset, as Kafka's own tool has them, or
+    FILE has lines topic,partition,offset or group,topic,partition,offset, as Kafka's own tool writes them, or
     the JSON that export prints. GROUP must have no members. Without --execute, nothing is changed.
     """
     with click.open_file(str(file), "rb") as opened:

@@ -29,8 +29,8 @@ _LARGEST_TRANSACTION: Final = 100_000
 """The largest number of lines in a transaction. They stay in memory until the transaction is committed."""
 
 _OF_A_LINE: Final = 8
-"""The command accepts lines of up to this many times the size of the largest record. JSON may need six
-characters for one byte of a record."""
+"""The largest size of a line, as a multiple of the largest size of a record. JSON may need six characters for
+one byte of a record."""
 
 
 @click.command(

@@ -37,7 +37,8 @@ Examples:
 """
 )
 def transactions() -> None:
-    """List and describe transactions, and abort a transaction that hangs. They need Kafka 3.0 or later."""
+    """List and describe transactions, and abort a transaction that hangs. These commands need Kafka 3.0 or
+    later."""
 
 
 @transactions.command(
@@ -113,9 +114,9 @@ Examples:
 def open_(topics: tuple[str, ...], hanging: bool, as_json: bool, cluster: ClusterOptions) -> None:
     """Show the transactions that are open in the partitions of TOPIC… (by default, of all topics).
 
-    A transaction hangs if its coordinator does not know that it has written to the partition. Neither its
-    producer nor a time-out ends it, and consumers with read_committed wait for ever. To end it, use the
-    command abort with the topic, the partition and the offset that this command shows.
+    A transaction hangs in a partition if its coordinator does not know that the transaction has written
+    there. Neither its producer nor a time-out ends it, and consumers with read_committed wait for ever. To
+    end it, use the command abort with the topic, the partition and the offset that this command shows.
     """
     with _admin(cluster) as admin:
         found = admin.open_transactions(admin.partitions(topics, internal=not topics))
@@ -149,8 +150,8 @@ Examples:
 def abort(topic: str, partition: int, offset: int, force: bool, cluster: ClusterOptions) -> None:
     """Abort the transaction that begins at OFFSET of PARTITION of TOPIC, in this partition alone.
 
-    Only a transaction that hangs is aborted, because its coordinator ends all others: after the time-out of
-    the producer, or when a new producer with the same transactional id begins.
+    Only a transaction that hangs is aborted, because the coordinator ends all other transactions: after the
+    time-out of the producer, or when a new producer with the same transactional id starts.
     """
     where = TopicPartition(topic, partition)
     with _admin(cluster) as admin:

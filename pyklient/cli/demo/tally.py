@@ -21,7 +21,7 @@ def fingerprint(key: bytes, value: bytes) -> int:
 
 
 class Tally:
-    """The number of messages of each key, and for each key the sum of the messages' fingerprints.
+    """For each key, the number of its messages and the sum of their fingerprints.
 
     The sum does not depend on the order of the messages.
     """

@@ -174,7 +174,7 @@ class ProducerConfig(ClientConfig):
 
     @property
     def loses_idempotence(self) -> str | None:
-        """The option, as ``name=value``, because of which the producer is not idempotent by default.
+        """The option that keeps the producer from being idempotent by default, as ``name=value``.
 
         None if ``enable_idempotence`` is set, if ``acks`` is not all, or if no option prevents idempotence.
         """

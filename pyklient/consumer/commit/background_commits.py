@@ -23,7 +23,7 @@ _MOST_WAITING = 1_000
 _POLL = 0.005
 
 CommitCallback: TypeAlias = Callable[[dict[TopicPartition, OffsetAndMetadata], KafkaError | None], object]
-"""A function that is called with the offsets of a commit, and its error or None."""
+"""A function that is called with the offsets of a commit, and with the error of the commit or None."""
 
 _Found = TypeVar("_Found")
 _Offsets: TypeAlias = Mapping[TopicPartition, ToCommit]
@@ -36,9 +36,9 @@ class _Commit(NamedTuple):
 
 
 class BackgroundCommits:
-    """The queue and the thread of a connector's commits in the background. The thread calls *commit* with the
-    offsets and the deadline of each commit. A thread holds *lock* while it finds the offsets of a commit and
-    queues the commit, so that no other commit is queued meanwhile.
+    """The queue and the thread for a connector's commits in the background. The thread calls *commit* with
+    the offsets and the deadline of each commit. A thread holds *lock* while it finds the offsets of a commit
+    and queues the commit, so that no other commit is queued meanwhile.
 
     At most 1,000 commits wait. The thread starts with the first commit.
     """
@@ -66,9 +66,9 @@ class BackgroundCommits:
         """Queue a commit of the offsets that *find* returns. The thread makes the commit after all earlier
         commits, within *timeout* seconds, and then calls *callback*.
 
-        This method calls *find* at once, with the newest offset of each partition in the waiting commits.
-        Raises KafkaTimeoutError if 1,000 commits have been waiting for *timeout* seconds, and ClosedError
-        after ``end``.
+        This method calls *find* at once. The argument of *find* has the newest offset of each partition in
+        the waiting commits. Raises KafkaTimeoutError if 1,000 commits have been waiting for *timeout*
+        seconds, and ClosedError after ``end``.
         """
         deadline = time.monotonic() + timeout
         while not self._put(find, deadline, callback):
@@ -91,8 +91,8 @@ class BackgroundCommits:
         callbacks have returned too. Return False if that takes longer than *timeout* seconds.
 
         While the thread of this object runs a callback, it makes no commits, and the callback may wait for
-        the calling thread. The calling thread then makes the commits itself. It also makes them if a callback
-        calls this method, and in that case does not wait for callbacks.
+        the calling thread. So the calling thread makes the commits itself during a callback. If a callback
+        calls this method, the method also makes the commits itself, but does not wait for callbacks.
         """
         deadline = time.monotonic() + timeout
         in_callback = self.runs_here()

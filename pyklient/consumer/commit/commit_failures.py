@@ -19,7 +19,7 @@ def why_not_ours(
     partition_count: Callable[[str], int],
 ) -> str:
     """Return a text that says why the client does not own *partition* now, or why it has not owned the
-    partition since *generation*.
+    partition all the time since *generation*.
 
     *assignment* is the present one, and *streams* are all streams of the client. *partition_count* returns
     how many partitions a topic has, or 0 if that is not known.

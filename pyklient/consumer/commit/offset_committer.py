@@ -74,8 +74,8 @@ class OffsetCommitter:
             self._uncommitted.begin(assignment, assigned)
 
     def commit(self, streams: Sequence[StreamCore], timeout: float, *, once: bool = False) -> None:
-        """Commit the positions of *streams*. A message in hand counts as read if this thread has it, but not
-        if a loop in another thread has it.
+        """Commit the positions of *streams*. A message in hand counts as read if the calling thread has it,
+        but not if a loop in another thread has it.
 
         Raises CommitError if some partitions were not committed; all others are committed. Raises
         KafkaTimeoutError with the last failure after *timeout* seconds. If *once* is true, this method raises
@@ -103,7 +103,8 @@ class OffsetCommitter:
         timeout: float,
         callback: CommitCallback | None,
     ) -> None:
-        """Commit *offsets*, or the present positions of *streams*, without waiting. Then call *callback*.
+        """Commit *offsets*, or the present positions of *streams* if *offsets* is None. Do not wait for the
+        commit. Call *callback* after it.
 
         The connector makes all later commits after this commit.
         """
@@ -123,7 +124,7 @@ class OffsetCommitter:
             self._turn.release()
 
     def commit_completed_async(self) -> None:
-        """Commit the positions of the messages that are done, for an automatic commit. Do not wait for the
+        """Make an automatic commit of the messages that the loops have finished. Do not wait for the
         response."""
         assignment = self._ownership.assignment
         if assignment is None or (self._sent is not None and not self._sent.done()):
@@ -144,8 +145,8 @@ class OffsetCommitter:
             self._sent.add_done_callback(lambda future: self._answered(assignment, sent, future))
 
     def commit_completed(self, timeout: float, *, in_hand: bool) -> None:
-        """Commit the messages that were handed out, and log failures. The connector calls this method before
-        it gives back partitions.
+        """Commit the messages that the loops have finished, and log failures. The connector calls this method
+        before it gives back partitions.
 
         If *in_hand* is true, commit the messages in hand too.
         """
@@ -232,8 +233,8 @@ class OffsetCommitter:
         """Commit *wanted* under the current identity of the member.
 
         If the group has begun another generation, wait for the next identity and commit again. If *once* is
-        true, commit only once. Raises CommitError if another member owns one of the partitions now, unless no
-        message of this partition was handed out.
+        true, commit only once. Raises CommitError for partitions that were rejected, or that another member
+        owns now. A partition that another member owns counts only if messages of it were handed out.
         """
         failed: dict[TopicPartition, KafkaError] = {}
         left = dict(wanted)

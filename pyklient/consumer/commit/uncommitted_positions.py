@@ -14,7 +14,7 @@ __all__ = ["ToCommit", "UncommittedPositions"]
 
 class ToCommit(NamedTuple):
     """An offset to commit, and the generation in which the stream has reached it. ``read`` is false if the
-    stream has not handed out any message, and the offset is where reading begins because of
+    stream has not handed out any message: the offset at which it begins was then found by
     ``auto_offset_reset``."""
 
     at: OffsetAndMetadata
@@ -121,7 +121,7 @@ class UncommittedPositions:
         }
 
     def name(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> dict[TopicPartition, ToCommit]:
-        """Return *offsets*, which the user commits, as positions of the present generation. Remember their
+        """Return the *offsets* that the user commits, as positions of the present generation. Remember their
         partitions, so that the offset that ``auto_offset_reset`` gives does not replace these positions."""
         generation = (self._ownership.assignment or Assignment()).identity.generation
         self._named.update(offsets)

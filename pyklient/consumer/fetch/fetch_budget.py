@@ -16,11 +16,11 @@ __all__ = ["ExpectedResponse", "FetchBudget", "ResponseMemory"]
 _SMALLEST_FETCH = 64 * 1024
 _IDLE_BYTES = 16 * 1024 * 1024
 """A response stays in memory until loops have read all of it. This is the number of bytes that fetchers may
-keep in this way although loops have read them. It is the size of the largest response by default."""
+keep in memory in this way after loops have read them. It is the size of the largest response by default."""
 _RESPONSES = 4
-"""The number of responses that the budget has space for: one is received while the others are read. Larger
-responses would need newly allocated memory each time, which costs more than the system calls that they save.
-"""
+"""The number of responses of the largest size that fit into the budget: one is received while the others are
+read. If responses could be larger, memory would have to be allocated for each of them. That costs more than
+the system calls that larger responses save."""
 
 _SLICES_AT_ONCE = 100
 """The number of unread slices that a fetcher may look through after each response, on average."""
@@ -39,8 +39,8 @@ class ExpectedResponse:
 class FetchBudget:
     """Decides how many bytes may be fetched ahead. The fetchers call :meth:`allow` before each fetch.
 
-    The leader lookup replaces ``cursors`` and ``responses`` as a whole. Fetchers tell with
-    :meth:`note_fetched` which cursors have bytes. Other threads may change the sizes of all these while
+    The leader lookup replaces ``cursors`` and ``responses`` as a whole. Fetchers call :meth:`note_fetched`
+    for the cursors whose bytes they have queued. Other threads may change the numbers of bytes while
     :meth:`allow` adds them up. This is harmless: loops only free bytes, and every fetcher sets the size of
     its ``ExpectedResponse`` before it calls :meth:`allow`.
     """
@@ -48,19 +48,19 @@ class FetchBudget:
     def __init__(self, total: int) -> None:
         self._total = total
         self._unread: set[Cursor] = set()
-        """The cursors with bytes that no loop has read, and maybe others. There may be ten thousand cursors,
-        and most of them have no such bytes."""
+        """The cursors with unread bytes, and maybe some others. A client may have ten thousand cursors, and
+        most of them have no unread bytes."""
         self.cursors: Sequence[Cursor] = ()
         self.responses: Sequence[ExpectedResponse] = ()
         """The responses that the fetchers expect, one for each fetcher."""
 
     def note_fetched(self, cursor: Cursor) -> None:
-        """Count the bytes of *cursor*, because its fetcher has queued some."""
+        """Count the unread bytes of *cursor* from now on, because its fetcher has queued some bytes."""
         self._unread.add(cursor)
 
     def count_all(self) -> None:
-        """Find the cursors that have unread bytes again because a loop has returned them, and count these
-        bytes. Fetchers call this from time to time."""
+        """Find all cursors that have unread bytes, and count them. A cursor has unread bytes again after a
+        loop has returned bytes to its queue. Fetchers call this from time to time."""
         self._unread.update([cursor for cursor in self.cursors if cursor.fetched > cursor.taken])
 
     def allow(
@@ -90,11 +90,11 @@ class FetchBudget:
         return allowed
 
     def response_limit(self, response: ExpectedResponse, allowed: Collection[Cursor], most: int) -> int:
-        """Return the largest number of bytes, up to *most*, that *response* with records of the cursors
-        *allowed* may have.
+        """Return the largest number of bytes that *response* may have, but at most *most*. The response has
+        records of the cursors *allowed*.
 
-        Each fetcher gets an equal part of the bytes that are free now, or the bytes that are reserved for its
-        cursors if these are more.
+        Each fetcher gets an equal part of the bytes that are free now. If more bytes are reserved for its
+        cursors, it gets the reserved bytes instead.
         """
         left = self._total
         for each in self.responses:
@@ -123,7 +123,7 @@ class FetchBudget:
         return spare
 
     def _unread_bytes(self) -> list[tuple[Cursor, int]]:
-        """Return the cursors that have unread bytes, each with their number."""
+        """Return each cursor that has unread bytes, with the number of these bytes."""
         found: list[tuple[Cursor, int]] = []
         for cursor in tuple(self._unread):
             waiting = cursor.fetched - cursor.taken
@@ -151,20 +151,20 @@ class ResponseMemory:
     def __init__(self) -> None:
         self._memory: list[tuple[int, list[FetchedBatches]]] = []
         self._parts = 0
-        """The number of slices that were kept when ``compact`` looked at all of them."""
+        """The number of slices that were kept when ``compact`` last looked at all slices."""
         self._calls = 0
-        """The number of calls of ``compact_some`` since then."""
+        """The number of calls of ``compact_some`` since ``compact`` looked at all slices."""
         self._added = 0
-        """The number of bytes of the responses that were added since then."""
+        """The number of bytes of the responses that were added since ``compact`` looked at all slices."""
 
     def add(self, size: int, parts: list[FetchedBatches]) -> None:
-        """Add a response of *size* bytes that has been divided into *parts*."""
+        """Add a response of *size* bytes. *parts* are its slices."""
         self._memory.append((size, parts))
         self._added += size
 
     def compact_some(self, idle_allowed: int) -> None:
-        """Call :meth:`compact`, but not after each response if many slices are unread: the time of a call
-        grows with their number."""
+        """Call :meth:`compact`. If many slices are unread, do so only after some of the responses, because
+        the time of a call grows with the number of unread slices."""
         self._calls += 1
         if self._calls * _SLICES_AT_ONCE >= self._parts or self._added >= idle_allowed // 4:
             self.compact(idle_allowed)

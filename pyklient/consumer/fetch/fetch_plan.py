@@ -1,11 +1,10 @@
 """Plans the next request of a fetcher: which partitions, from which offsets on, and how many bytes.
 
-Looking at all partitions takes a time in proportion to their number, and a fetcher may have ten thousand
-partitions. So most requests look only at partitions that may have changed since the request before: those of
-which records have arrived, and those that may fetch nothing now. All partitions are looked at when the plan
-gets or loses a partition, and otherwise after a number of requests, but at least once a second. A partition
-that is paused or revoked may therefore be fetched for up to a second more. Its records are then set aside or
-dropped.
+A fetcher may have ten thousand partitions, and it takes time to look at all of them. So for most requests,
+the plan looks only at partitions that may have changed since the last request: those with newly fetched
+records, and those that may fetch nothing now. It looks at all partitions when it gets or loses a partition,
+and otherwise after a number of requests, but at least once a second. A partition that is paused or revoked
+may therefore be fetched for up to a second more. Its records are then set aside or dropped.
 """
 
 import math
@@ -46,7 +45,7 @@ class FetchPlan:
         self.wanted: dict[TopicPartition, Wanted] = {}
         """The contents of the next request, by partition."""
         self.bounded = False
-        """True if reading of some of the partitions ends at an offset."""
+        """True if some of the partitions are read only up to a given offset."""
         self.has_ids = False
         """True if the topics of all partitions have ids."""
         self._names: dict[bytes, str] = {}
@@ -59,7 +58,8 @@ class FetchPlan:
         self._due: dict[Cursor, None] = {}
         """The cursors to look at in the next update."""
         self._changed: dict[TopicPartition, None] | None = None
-        """The partitions that were looked at since ``drain_changed``. None if all were."""
+        """The partitions that were looked at since the last call of ``drain_changed``. None stands for all
+        partitions."""
         self._updates = 0
         self._looked_at = -math.inf
 
@@ -74,8 +74,8 @@ class FetchPlan:
         return self.states.pop(partition)
 
     def note_change(self, cursor: Cursor) -> None:
-        """Look at *cursor* in the next update, because records of it have arrived. In the request, its
-        partition goes behind all others."""
+        """Look at *cursor* in the next update, because records of its partition have arrived. In the next
+        request, this partition comes after all others."""
         self._due[cursor] = None
         self.states[cursor.partition] = self.states.pop(cursor.partition)
 
@@ -84,8 +84,8 @@ class FetchPlan:
         self._looked_at = -math.inf
 
     def drop_inactive(self, now: float) -> list[FetchedPartition]:
-        """If all partitions are to be looked at now, remove those whose cursors are not active any more, and
-        return them."""
+        """Remove the partitions whose cursors are not active any more, and return them. Do nothing unless the
+        next update looks at all partitions."""
         if not self._must_look_at_all(now):
             return []
         gone = [state for state in self.states.values() if not state.cursor.active]
@@ -94,8 +94,8 @@ class FetchPlan:
         return gone
 
     def update(self, now: float, least: int) -> bool:
-        """Decide the contents of the next request. Return False if it may ask for nothing now. *now* and
-        *least* are those of ``FetchBudget.allow``."""
+        """Decide the contents of the next request. Return False if the request may ask for no records now.
+        *now* and *least* are those of ``FetchBudget.allow``."""
         if self._must_look_at_all(now):
             self._budget.count_all()
             self._cursors = self._budget.cursors
@@ -121,7 +121,7 @@ class FetchPlan:
         self.look_at_all()
 
     def asked(self, topic: str | bytes, partition: int) -> FetchedPartition | None:
-        """Return the state of a partition that the last request asked for, or None if it did not ask for it.
+        """Return the state of a partition if the last request asked for the partition. Otherwise return None.
         *topic* is the name or the id of the topic."""
         name = self._names.get(topic) if isinstance(topic, bytes) else topic
         state = None if name is None else self.states.get(TopicPartition(name, partition))
@@ -130,8 +130,8 @@ class FetchPlan:
         return state if name is topic or state.cursor.topic_id == topic else None
 
     def drain_changed(self) -> Collection[TopicPartition] | None:
-        """Return the partitions whose entries in ``wanted`` may differ from those at the last call, or None
-        for all partitions."""
+        """Return the partitions whose entries in ``wanted`` may have changed since the last call. Return None
+        if all entries may have changed."""
         changed, self._changed = self._changed, {}
         return changed
 

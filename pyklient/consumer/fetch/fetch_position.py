@@ -70,11 +70,11 @@ class Cursor:
         """The start point that the program has named, until its offset is looked up. If it is None, ``reset``
         determines the offset to begin at."""
         self.end = end
-        """The offset at which reading ends. None if reading does not end."""
+        """The offset at which reading of the partition ends. None if reading does not end."""
         self.leader_epoch = -1
         self.topic_id = ZERO_UUID
-        """The id of the topic; zeros if the cluster has no topic ids. Like the leader epoch, the id comes
-        from the last leader lookup."""
+        """The id of the topic, or zeros if the cluster has no topic ids. The last leader lookup has set the
+        id and the leader epoch."""
         self.fetch_bytes: int | None = None
         """The number of bytes to request in the next fetch, if the last response had only a part of its first
         message. Otherwise None, and the next fetch requests as many bytes as the budget allows."""
@@ -115,15 +115,15 @@ class Cursor:
         self.wake_fetcher()
 
     def wake_fetcher(self) -> None:
-        """If a fetcher waits because the fetch budget is used up, wake it, so that it checks if it may fetch
+        """Wake the fetcher if it waits because the fetch budget is used up. It then checks if it may fetch
         this partition."""
         if (on_decoded := self.on_decoded) is not None:
             self.on_decoded = None
             on_decoded()
 
     def begin(self, offset: int) -> None:
-        """Begin at *offset*, which was looked up. The caller then calls ``begin_at`` of the stream's
-        queue."""
+        """Begin at *offset*, which was looked up. After this call, the caller must call ``begin_at`` of the
+        stream's queue."""
         self.position, self.start_point = offset, None
         self.owned.looked_up = LookedUp(offset, self.topic_id)
 
@@ -139,9 +139,9 @@ class Cursor:
 class FetchedBatches:
     """The undecoded batches of one partition from one fetch response.
 
-    The next record to decode is at byte ``at`` and offset ``start``. The thread that reads the stream moves
-    both. ``next_offset`` is the offset after the last of these batches. All of them have the same
-    ``leader_epoch``, which is -1 if the record format has none.
+    Decoding continues at the byte ``at`` of ``buffer``, with the record at the offset ``start``. The thread
+    that reads the stream moves both. ``next_offset`` is the offset after the last of these batches. All of
+    them have the same ``leader_epoch``, which is -1 if the record format has none.
     """
 
     __slots__ = ("aborted", "at", "buffer", "cursor", "leader_epoch", "next_offset", "start")

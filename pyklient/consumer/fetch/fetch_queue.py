@@ -16,13 +16,13 @@ __all__ = ["NO_BYTES", "FetchQueue"]
 NO_BYTES = memoryview(b"")
 _TICK = 1.0
 _LEASE_TICK = 0.1
-"""The longest time, in seconds, after which a loop notices that its lease (the time until which it may get
-messages) was extended."""
+"""The longest time, in seconds, until a loop notices that its lease was extended. The lease is the time until
+which the loop may get messages."""
 _NAMED = 20
 
 
 class FetchQueue:
-    """The fetched batches of one stream that are not read yet, and failures.
+    """The fetched batches of one stream that are not read yet, and the failures to fetch.
 
     Fetchers and the leader lookup add entries and never wait. A loop removes entries, and waits for them.
     ``lock`` guards the queue, and also the state of its stream.
@@ -38,7 +38,7 @@ class FetchQueue:
         self.cursors: dict[TopicPartition, Cursor] = {}
         """The newest cursor of each partition that the stream reads."""
         self.most_chunks: int | None = None
-        """The option ``queued_max_message_chunks``. It is set before the stream is read."""
+        """The value of the option ``queued_max_message_chunks``. It is set before the stream is read."""
         self._set_aside: dict[TopicPartition, list[Item]] = {}
         """The entries of paused partitions."""
         self.source: FetchedBatches | None = None
@@ -73,8 +73,8 @@ class FetchQueue:
     def begin_at(self, cursor: Cursor, offset: int) -> None:
         """Continue *cursor* at *offset*, which the leader lookup has found.
 
-        If entries of *cursor* are queued, the offset becomes the position when they have been handed out.
-        Otherwise it becomes the position at once.
+        If entries of *cursor* are queued, the offset becomes the stream's position when the messages of these
+        entries have been handed out. Otherwise it becomes the position at once.
         """
         with self.lock:
             if not cursor.active or self.ended:
@@ -106,7 +106,7 @@ class FetchQueue:
                 self.begin_at(cursor, offset)
 
     def release(self, partition: TopicPartition) -> Cursor | None:
-        """Let *partition*, which was held back, be fetched. Return its newest cursor, or None if the
+        """Allow fetching of *partition*, which was held back. Return its newest cursor, or None if the
         partition was revoked meanwhile."""
         with self.lock:
             if (cursor := self.cursors.get(partition)) is not None:
@@ -157,7 +157,7 @@ class FetchQueue:
         self._set_aside = {each: items for each, items in self._set_aside.items() if each in self.cursors}
 
     def set_aside(self, partition: TopicPartition, begun: FetchedBatches | None) -> None:
-        """Set aside all entries of *partition*, which is paused, until it is resumed. The lock must be held.
+        """Set aside all entries of the paused *partition* until it is resumed. The lock must be held.
 
         If a loop has begun to read fetched batches of the partition, *begun* has their unread remainder, and
         ``source`` becomes None. Otherwise *begun* is None.
@@ -229,8 +229,8 @@ class FetchQueue:
     def wait(self, deadline: float | None, timeout: float | None) -> Item | None:
         """Wait for the entry to decode next and return it. Return None at the end of the stream.
 
-        Raises the error of a failure, and ConsumerTimeout at *deadline*, which is *timeout* seconds after the
-        loop began to wait.
+        Raises the error if fetching has failed. Raises ConsumerTimeout at *deadline*, which is *timeout*
+        seconds after the loop began to wait.
         """
         while True:
             with self.lock:
@@ -256,8 +256,8 @@ class FetchQueue:
             self._sleep(_LEASE_TICK, deadline, timeout)
 
     def _sleep(self, longest: float, deadline: float | None, timeout: float | None) -> None:
-        """Wait up to *longest* seconds for an entry. Raise ConsumerTimeout if *deadline* has passed. Its
-        message names *timeout*, the seconds that the caller has waited by then."""
+        """Wait up to *longest* seconds for an entry. Raise ConsumerTimeout if *deadline* has passed. The text
+        of this error names *timeout*, the number of seconds from the beginning of the wait to *deadline*."""
         left = longest if deadline is None else deadline - time.monotonic()
         if left <= 0:
             cursors = list(self.cursors.values())
@@ -271,7 +271,7 @@ class FetchQueue:
         self.awaited = False
 
     def _add(self, items: Sequence[Item]) -> None:
-        """Add *items*, which belong to one cursor, at the end. The lock must be held."""
+        """Add *items*, which belong to one cursor, at the end of the queue. The lock must be held."""
         cursor = items[0].cursor
         if cursor.owned.paused:
             self._set_aside.setdefault(cursor.partition, []).extend(items)

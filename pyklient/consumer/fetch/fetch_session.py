@@ -1,8 +1,8 @@
 """Incremental fetch sessions (KIP-227).
 
 The leader remembers which partitions a consumer fetches. So a request names only the partitions that have
-changed since the last request, and a response contains only those with new records. The fetcher sends and
-receives, and tells the FetchSession the result.
+changed since the last request, and a response contains only those with new records. The fetcher sends the
+requests, receives the responses, and tells the FetchSession the results.
 """
 
 from collections.abc import Collection, Mapping
@@ -59,9 +59,10 @@ class FetchSession:
     ) -> None:
         """Fill in *request*, so that the leader sends records of the partitions in *wanted* and of no others.
 
-        *changed* are the partitions for which *wanted* may differ from that of the last call; None stands for
-        all of them. With *by_id*, the version of the request names topics by their ids only (13 and later). A
-        session holds names or ids, so a change from one to the other opens another session.
+        *changed* has the partitions whose entries in *wanted* may have changed since the last call; None
+        stands for all partitions. *by_id* is true if the request names topics by their ids only (in version
+        13 and later). A session has either names or ids, so a change from one to the other opens another
+        session.
         """
         if by_id != self._by_id:
             self.restart()
@@ -80,9 +81,9 @@ class FetchSession:
     def _difference(
         self, wanted: Mapping[TopicPartition, Wanted], changed: Collection[TopicPartition] | None, by_id: bool
     ) -> tuple[Mapping[TopicPartition, Wanted], Mapping[TopicPartition, Wanted]]:
-        """Return the entries of *wanted* that are new or have changed, and the earlier entries that are not
-        wanted any more. Remember *wanted* for the next call. *by_id* is true if the request names topics by
-        their ids."""
+        """Return two mappings: the entries of *wanted* that are new or have changed, and the earlier entries
+        that are not in *wanted* any more. Remember *wanted* for the next call. *by_id* is true if the request
+        names topics by their ids."""
         known = self._known
         named: dict[TopicPartition, Wanted] = {}
         forgotten: dict[TopicPartition, Wanted] = {}
@@ -99,7 +100,7 @@ class FetchSession:
         return named, forgotten
 
     def accept(self, response: FetchResponse) -> None:
-        """Update the session after *response*, which has no error for the whole request."""
+        """Update the session after *response*. The response has no error for the request as a whole."""
         self._id = response.session_id
         if self._id == _NO_SESSION:  # the broker keeps none, or is from before sessions
             self._epoch = _OPENING
@@ -126,8 +127,8 @@ class FetchSession:
 
 
 def next_epoch(epoch: int) -> int:
-    """Return the epoch of the next request of a session, after *epoch*. It is never 0, which would open a new
-    session."""
+    """Return the epoch that follows *epoch* in the requests of a session. It is never 0, because 0 would open
+    a new session."""
     return epoch + 1 if epoch < _LAST_EPOCH else 1
 
 

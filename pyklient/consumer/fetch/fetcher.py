@@ -1,11 +1,11 @@
 """A fetcher: the thread that fetches from one leader and puts the batches into the queues of streams.
 
 A fetcher has a connection of its own and receives in its own thread, so a response passes through no other
-thread before it is queued. A fetcher uses a fetch session, unless it belongs to a bounded read, which ends
-soon and would leave an unused session at the broker.
+thread before it is queued. A fetcher uses a fetch session, except in a bounded read: such a read ends soon,
+and would leave an unused session at the broker.
 
 A partition that has used up its part of the fetch budget is left out of the next request. The broker then
-waits for data for a shorter time, so that the partition is asked for again soon.
+waits for data for a shorter time, so that the fetcher can soon ask for the partition again.
 """
 
 import logging
@@ -53,15 +53,15 @@ _BY_NAME = 12
 """The newest version of Fetch that names topics by name. Later versions have topic ids only."""
 _TICK = 1.0
 _GONE_AFTER = 5.0
-"""The number of seconds after which an outage of a broker counts as over because the fetcher has no more
-partitions of this broker."""
+"""If a fetcher has no partitions any more, an outage of its broker counts as over after this number of
+seconds."""
 _PartitionData: TypeAlias = FetchResponse.FetchableTopicResponse.PartitionData
 _ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
 
 
 class Fetcher:
-    """Fetches the partitions that the broker *node_id* leads. It calls *seek* with the state of each
-    partition that needs another leader.
+    """Fetches the partitions that the broker *node_id* leads. If a partition needs another leader, the
+    fetcher calls *seek* with the state of the partition, and with the error if there was one.
 
     The fetcher's thread owns the positions of its cursors. Other threads pass partitions to it with
     :meth:`assign`.
@@ -159,7 +159,7 @@ class Fetcher:
         self._inbox.put(None)
 
     def _fetch(self) -> None:
-        """Send one request, as planned, and handle its response."""
+        """Send one request for the planned partitions, and handle its response."""
         plan = self._plan
         timeout = self._config.request_timeout_ms / 1000
         most = self._config.fetch_max_bytes
@@ -292,7 +292,8 @@ class Fetcher:
         return fetched
 
     def _pass_gap(self, state: FetchedPartition, data: _PartitionData) -> None:
-        """Move the cursor of *state* to its ``end``, if it has one and no records are left before it.
+        """Move the cursor of *state* to its ``end``, if the cursor has an end and no records are left before
+        the end.
 
         The broker was asked for this partition alone, and returned no records although the log has later
         offsets. So compaction has removed the records up to ``end``.

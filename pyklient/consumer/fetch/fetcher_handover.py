@@ -23,7 +23,7 @@ class FetchedPartition:
         self.failures = 0
         """The number of fetches that have failed in a row."""
         self.retry_at = 0.0
-        """The time before which the partition is not fetched again."""
+        """The time from which the partition may be fetched again."""
 
     def __repr__(self) -> str:
         return f"<FetchedPartition of {self.cursor!r}>"
@@ -32,9 +32,9 @@ class FetchedPartition:
 def within_queues(states: Iterable[FetchedPartition]) -> list[FetchedPartition]:
     """Return those of *states* whose queues have space for at least one chunk.
 
-    All partitions of such a queue are fetched together. A response may then bring one chunk of each, which is
-    more than the queue has space for. But the fetcher does not know which partitions have new records: if it
-    fetched only some, these might be the ones without.
+    All partitions of such a queue are fetched together. A response may then bring one chunk of each
+    partition, which may be more chunks than the queue has space for. But the fetcher does not know which
+    partitions have new records. If it fetched only some partitions, these might have no new records.
     """
     states = list(states)
     with_space = {queue for queue in {state.queue for state in states} if queue.has_space_for_a_chunk()}

@@ -56,20 +56,20 @@ class FetcherManager:
         self.counts.keep([cursor.partition for cursor in read])
 
     def release(self, cursors: Sequence[tuple[Cursor, FetchQueue]]) -> None:
-        """Begin to fetch *cursors*, which were held back, or the cursors by which ``seek`` has replaced them.
-        Stop reading cursors that are not active any more."""
+        """Begin to fetch *cursors*, which were held back. If ``seek`` has replaced a cursor, fetch the new
+        cursor. Stop reading cursors that are not active any more."""
         newest = [(queue.release(cursor.partition), queue) for cursor, queue in cursors]
         self._lookup.add([FetchedPartition(each, queue) for each, queue in newest if each is not None])
 
     def drop_inactive(self) -> None:
-        """Stop reading the partitions that the client does not own any more, so that their budget is
-        freed."""
+        """Stop reading the partitions that the client does not own any more, so that other partitions can use
+        their part of the fetch budget."""
         self._lookup.add([])
 
     def restart(self, queue: FetchQueue, cursor: Cursor, position: int | None) -> None:
-        """Read the partition of *cursor* into *queue* again from *position* on. If *position* is None, the
-        offset to begin at is looked up. The lock of the stream must be held, so that the partition is not
-        released meanwhile."""
+        """Fetch the partition of *cursor* again from *position* on, into *queue*. If *position* is None, look
+        up the offset to begin at. The lock of the stream must be held, so that the partition is not released
+        meanwhile."""
         successor = queue.replace(cursor, position)
         if successor is not None and not successor.owned.held_back:
             self._lookup.seek(FetchedPartition(successor, queue), None)
@@ -93,8 +93,8 @@ class FetcherManager:
     def find_offsets(
         self, points: Mapping[TopicPartition, StartPoint], timeout: float
     ) -> dict[TopicPartition, int]:
-        """Return the offset of each start point. This waits up to *timeout* seconds for brokers, unless all
-        points are offsets."""
+        """Return the offset of each start point. If some points are not offsets, wait up to *timeout* seconds
+        for brokers."""
         return self._client.play(find_offsets(points, self._isolation_level), timeout)
 
     def find_starts(
@@ -119,8 +119,7 @@ class FetcherManager:
             return offsets
 
     def watch(self, topics: Collection[str] | None) -> None:
-        """Refresh the client's metadata of *topics* from time to time. If *topics* is None, refresh that of
-        all topics."""
+        """Refresh the client's metadata of *topics* from time to time. None stands for all topics."""
         self._lookup.watch(topics)
 
     @property

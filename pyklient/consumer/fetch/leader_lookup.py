@@ -1,4 +1,5 @@
-"""The leader lookup: it finds the leader of each partition, and the offset to begin at if none is known.
+"""The leader lookup: it finds the leader of each partition. If the offset to begin at is not known, it finds
+this offset too.
 
 One thread looks up all partitions that have no fetcher: new partitions, and those whose fetcher needs another
 leader. It also refreshes the metadata of the topics from time to time, so that new partitions are noticed.
@@ -35,7 +36,7 @@ _LOOK_UP_TIMEOUT = 5.0
 _LONGEST_UNWATCHED = 10.0  # new partitions are not read until they are noticed, and asking costs little
 _MISSING_UNWATCHED = 1.0
 _BROKERS_LEARN = 5.0
-"""The time in seconds within which brokers learn of a new topic that is in ZooKeeper already."""
+"""The number of seconds within which brokers learn of a new topic in ZooKeeper."""
 _FIRST_TIME = datetime(1970, 1, 1, tzinfo=UTC)
 _PAUSE_AFTER_ALL = 100.0
 """The smallest pause between two refreshes of the metadata of all topics, as a multiple of the time that the
@@ -97,8 +98,8 @@ class LeaderLookup:
         self._inbox.put(state)
 
     def watch(self, topics: Collection[str] | None) -> None:
-        """Refresh the client's metadata of *topics* from time to time, so that it shows new partitions. If
-        *topics* is None, refresh that of all topics."""
+        """Refresh the client's metadata of *topics* from time to time, so that it shows new partitions. None
+        stands for all topics."""
         self._watched = None if topics is None else frozenset(topics)
         self._inbox.put(None)
 
@@ -204,7 +205,7 @@ class LeaderLookup:
         return self._looked_at + every - time.monotonic()
 
     def _look(self) -> Metadata | None:
-        """Return metadata that is new enough, after a refresh if necessary. Return None if no broker
+        """Return metadata that is new enough, and refresh it first if necessary. Return None if no broker
         answers."""
         metadata = self._client.metadata
         now = time.monotonic()
@@ -330,8 +331,8 @@ class LeaderLookup:
 
 
 def _identify(cursor: Cursor, topic_id: bytes) -> None:
-    """Store *topic_id* in *cursor*. If the id has changed, because the topic was deleted and created again,
-    drop the fetch position, so that reading begins as ``auto_offset_reset`` says."""
+    """Store *topic_id* in *cursor*. If the id has changed, the topic was deleted and created again. Then drop
+    the fetch position, so that reading begins where ``auto_offset_reset`` says."""
     if ZERO_UUID not in (cursor.topic_id, topic_id) and topic_id != cursor.topic_id:
         log.warning(
             "the topic of %s was deleted and created again, so reading begins at auto_offset_reset=%s of the "
@@ -350,8 +351,8 @@ def _identify(cursor: Cursor, topic_id: bytes) -> None:
 
 
 def start_point_of(cursor: Cursor) -> StartPoint:
-    """Return the point at which *cursor*, which has no position, begins: the start point that the program has
-    named, or the point that ``auto_offset_reset`` stands for if the program has named none. Raises
+    """Return the start point of *cursor*, which has no position yet. This is the start point that the program
+    has named. If the program has named none, it is the point that ``auto_offset_reset`` stands for. Raises
     OffsetOutOfRangeError if ``auto_offset_reset`` is ``none``."""
     if cursor.start_point is not None:
         return cursor.start_point

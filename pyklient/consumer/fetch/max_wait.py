@@ -11,7 +11,8 @@ _LONGEST_BRIEF_MS = 100  # a loop that goes on after a pause may have to wait th
 
 
 class MaxWait:
-    """The longest wait of the broker, for the requests of one fetcher. It is *most* milliseconds at most.
+    """The longest time for which a broker may wait for data in the requests of one fetcher. It is *most*
+    milliseconds at most.
 
     While the fetcher waits for a response, it cannot ask for any other partition. So the wait is short if it
     is likely that another partition can be fetched soon.
@@ -24,9 +25,9 @@ class MaxWait:
         self._progress = 0
 
     def note_move(self) -> None:
-        """Record that a partition has failed or is fetched from another offset. Soon it may be fetched from
-        yet another offset, for instance if the loop skips one damaged batch after another. So the next waits
-        are short: the first of them is the shortest, and each doubles the one before."""
+        """Record that a partition has failed or is fetched from another offset. It may move to yet another
+        offset soon, for instance if the loop skips one damaged batch after another. So the next waits are
+        short: the first is the shortest, and each further wait is twice as long."""
         self._after_move_ms = _BRIEF_MS
 
     def next_ms(self, left_out: Sequence[Cursor]) -> int:
@@ -34,7 +35,7 @@ class MaxWait:
 
         The request leaves out the cursors *left_out*, because their parts of the fetch budget are used up.
         The wait is short while there are such cursors, since their loops may soon read on and free some of
-        the budget. The wait doubles with each request during which those loops read nothing.
+        the budget. It doubles with each request during which these loops read nothing.
         """
         longest = min(self._after_move_ms, self._most)
         self._after_move_ms = min(2 * self._after_move_ms, self._most)

@@ -35,7 +35,7 @@ _NOT_READ: Final = "is not waited for any more, because the partition is not rea
 
 
 class _Wait:
-    """The wait of a fetcher at *offset*, the last stable offset of *partition*. It began at the time
+    """The wait of a fetcher at *offset*, the last stable offset of *partition*. The wait began at the time
     *since*."""
 
     __slots__ = ("offset", "partition", "reported", "since")
@@ -48,8 +48,8 @@ class _Wait:
 
 
 class _Report(NamedTuple):
-    """A log message that is due about *wait*. If *ended* is None, it says that the wait goes on. Otherwise it
-    says how the transaction has ended, after a wait of *seconds* seconds."""
+    """A log message to write about *wait*, which has lasted for *seconds* seconds. If *ended* is None, the
+    message says that the wait goes on. Otherwise it says how the transaction has ended."""
 
     wait: _Wait
     seconds: float
@@ -59,7 +59,7 @@ class _Report(NamedTuple):
 class OpenTransactions:
     """The open transactions for which the fetchers of one client wait.
 
-    The fetchers call :meth:`note` and :meth:`check`, each for the partitions that it fetches.
+    Each fetcher calls :meth:`note` for the partitions that it fetches, and calls :meth:`check`.
     """
 
     def __init__(self, client: NetworkClient, config: ConsumerConfig) -> None:
@@ -77,8 +77,9 @@ class OpenTransactions:
     def note(
         self, cursor: Cursor, data: "FetchResponse.FetchableTopicResponse.PartitionData", now: float
     ) -> None:
-        """Record whether *cursor*, whose position is the one after the response *data*, waits for the end of
-        a transaction. A cursor that has an end does not wait: it ends at the last stable offset."""
+        """Record whether *cursor* waits for the end of a transaction. *data* is the last response about its
+        partition; the position of *cursor* is already the one after *data*. A cursor that has an end does not
+        wait: it ends at the last stable offset."""
         if self._bound is None or data.error_code or cursor.end is not None:
             return
         partition, position = cursor.partition, cursor.position or 0
@@ -189,7 +190,7 @@ class OpenTransactions:
 
 def _producer_of(wait: _Wait) -> "Dialogue[PartitionProducer | None]":
     """Return the producer whose transaction begins at the offset of *wait*. Return None if the leader knows
-    none."""
+    no such producer."""
     from pyklient.net.lookups.open_transactions import describe_producers
 
     producers = yield from describe_producers([wait.partition])

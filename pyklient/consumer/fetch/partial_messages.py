@@ -1,9 +1,9 @@
 """The rules for fetching from brokers before Kafka 0.10.1, which may return a part of a message.
 
-These brokers cut the data of a partition at the number of bytes asked for. If the data ends within the first
-message, the partition is asked for again with twice the bytes. These brokers limit the bytes of each
-partition only, so a request must not name more partitions than fit into a response. Later brokers return a
-whole batch however large it is, and limit the whole response.
+These brokers cut the data of a partition at the number of bytes in the request. If the data ends within the
+first message, the next request asks for twice as many bytes. These brokers limit only the bytes of each
+partition, so a request must not name more partitions than fit into a response. Later brokers return a whole
+batch however large it is, and limit the whole response.
 """
 
 from collections.abc import Mapping

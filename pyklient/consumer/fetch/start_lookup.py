@@ -32,7 +32,7 @@ class StartLookup:
         """The threads of the lookups that run now. Each puts its result, or its error, into a queue."""
 
     def find(self, points: Mapping[TopicPartition, StartPoint], timeout: float) -> _Offsets:
-        """Return the offsets of *points*, without those of partitions that have no leader now.
+        """Return the offsets of *points*. Leave out the partitions that have no leader now.
 
         Returns no offsets as soon as :meth:`close` is called. Raises a KafkaError after *timeout* seconds at
         the latest.

@@ -1,5 +1,5 @@
-"""The assignment handler: it gives assigned partitions to streams, and takes them away when they are
-revoked."""
+"""The assignment handler: it gives assigned partitions to streams, and takes revoked partitions away from
+them."""
 
 import math
 import time
@@ -24,15 +24,15 @@ from pyklient.topic_partition import TopicPartition
 __all__ = ["AssignmentHandler"]
 
 _TO_LEAVE = 10.0
-"""The number of seconds of the time-out of ``close`` that are kept for committing and for leaving the group.
-Never more than two thirds of the time-out are kept. Before that, a loop may finish its message in hand."""
+"""The last seconds of the time-out of ``close``, which are kept for committing and for leaving the group. At
+most two thirds of the time-out are kept. Until then, a loop may finish its message in hand."""
 _TO_COMMIT = 0.9
 """The fraction of the time-out of ``close`` after which the last commit must have ended."""
 
 
 class AssignmentHandler:
-    """Makes the streams of one connector read the partitions that are assigned to it. Only the connector's
-    membership calls the methods, except for ``close``.
+    """Makes the streams of one connector read the partitions that are assigned to the connector. Only the
+    connector's membership calls the methods, except for ``close``.
 
     ``revoked``, ``assigned`` and ``tell_all_lost`` may wait and call the rebalance listener. So a membership
     calls these methods one after the other, and on a thread that has no other work. The other methods return
@@ -183,7 +183,8 @@ class AssignmentHandler:
         self._ownership.ended = True
 
     def fail(self, error: Exception) -> None:
-        """Take all partitions from the streams as lost, and make every loop over a stream raise *error*.
+        """Mark all partitions as lost, take them from the streams, and make every loop over a stream raise
+        *error*.
 
         The membership calls this if the consumer cannot continue. It must call :meth:`tell_all_lost`
         afterwards.
@@ -197,19 +198,18 @@ class AssignmentHandler:
             stream.queue.fail(error)
 
     def tell_all_lost(self) -> None:
-        """Tell the rebalance listener that all its partitions are lost. The membership calls this after
+        """Tell the rebalance listener that all partitions are lost. The membership calls this after
         :meth:`fail`."""
         with self._ownership.changing():
             self._listeners.all_lost()
 
     def watch(self, topics: Collection[str] | None) -> None:
-        """Refresh the client's metadata of *topics* from time to time. If *topics* is None, refresh that of
-        all topics."""
+        """Refresh the client's metadata of *topics* from time to time. None stands for all topics."""
         self._fetchers.watch(topics)
 
     def set_topic_errors(self, errors: Mapping[str, KafkaError]) -> None:
-        """Make loops raise the errors of their topics: *errors* has the error of each topic that the brokers
-        do not allow this client to read.
+        """Make loops raise the errors of their topics. *errors* has an error for each topic to which the
+        brokers deny this client access.
 
         Loops over other topics continue.
         """
@@ -228,7 +228,8 @@ class AssignmentHandler:
             self._commits.commit_completed_async()
 
     def stalled_for(self) -> float:
-        """Return for how many seconds a loop has not asked for a message, although a message waits.
+        """Return the number of seconds for which a loop has not asked for a message although a message waits
+        for it.
 
         If several loops are stalled, return the longest time. If no loop is stalled, return 0.0.
         """
@@ -267,11 +268,11 @@ class AssignmentHandler:
         return cursor
 
     def _note_starts(self, cursors: Sequence[tuple[Cursor, FetchQueue]]) -> None:
-        """Record the offset at which each of *cursors* begins in the queue of its stream, if this offset
-        still has to be committed.
+        """For each of *cursors*, record the offset at which it begins in the queue of its stream, if this
+        offset still has to be committed.
 
-        It has to be committed if only one of two offset storages has it, or if it was looked up just before
-        the last assignment ended. Partitions of which a stream has a position already are left out.
+        The offset has to be committed if only one of two offset storages has it, or if it was looked up just
+        before the last assignment ended. A partition is left out if a stream has a position of it already.
         """
         noted = {partition for stream in self._all for partition in stream.handed(in_hand=True)}
         for cursor, queue in cursors:

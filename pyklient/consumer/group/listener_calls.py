@@ -1,5 +1,5 @@
-"""Calls the methods of a connector's rebalance listeners, and records which partitions they count as
-assigned."""
+"""Calls the methods of a connector's rebalance listeners, and records which partitions are assigned from the
+listeners' point of view."""
 
 import logging
 from collections.abc import Callable, Collection, Sequence
@@ -16,15 +16,15 @@ log = logging.getLogger("pyklient.consumer")
 class ListenerCalls:
     """Tells *listeners* which partitions are assigned, revoked and lost.
 
-    Listeners get the partitions sorted. An exception that a listener raises is logged. Only one thread at a
-    time may call these methods, so that a listener gets the calls in the order of the events.
+    Listeners get the partitions in sorted order. An exception that a listener raises is logged. Only one
+    thread at a time may call these methods, so that a listener gets the calls in the order of the events.
     """
 
     def __init__(self, listeners: Sequence[ConsumerRebalanceListener]) -> None:
         self._listeners = listeners
         self._assigned: set[TopicPartition] = set()
-        """The partitions that the listeners count as assigned: a listener was told that they are assigned,
-        and was not told since then that they are revoked or lost."""
+        """The partitions that are assigned from the listeners' point of view: the listeners were told that
+        they are assigned, and were not told since then that they are revoked or lost."""
         self._before_first = True
         """True until the listeners have been told of the first assignment."""
 

@@ -1,4 +1,4 @@
-"""Makes the metadata by which a transaction that commits offsets names this member of a group."""
+"""Makes the metadata of a group's member, which a transaction sends with the offsets that it commits."""
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.group.membership import Membership
@@ -13,8 +13,8 @@ __all__ = ["check_in_kafka", "member_metadata"]
 def member_metadata(config: ConsumerConfig, membership: Membership, ownership: Ownership) -> GroupMetadata:
     """Return the GroupMetadata of a client, as ``ConsumerConnector.group_metadata`` describes it.
 
-    The generation is the one in which the client got the partitions that it owns now. The membership may be
-    in a later generation already, whose partitions the client has not got yet.
+    The generation is the one in which the client got the partitions that it owns now. The membership may
+    already be in a later generation, while the client does not have the partitions of that generation yet.
     """
     group_id = config.group_id
     assert group_id is not None, "the caller has checked it"

@@ -14,8 +14,8 @@ __all__ = ["Membership"]
 class Membership(Protocol):
     """Decides which partitions a client owns, and under which identity it commits their offsets.
 
-    A membership works in threads of its own and tells an AssignmentHandler what to read. A membership may
-    revoke and assign some partitions only: the handler then continues to read the others.
+    A membership works in threads of its own and tells an AssignmentHandler what to read. If a membership
+    revokes and assigns only some partitions, the handler continues to read the others.
     """
 
     @property

@@ -1,4 +1,5 @@
-"""The thread of a membership: it sleeps until it is woken, and tells when the member has joined."""
+"""The thread of a membership. It sleeps until another thread wakes it, and has a future that is done when the
+member has joined."""
 
 import queue
 import threading
@@ -24,8 +25,8 @@ class MembershipThread:
         self.joined: Future[None] = Future()
         """Done when the first partitions are assigned, or when an error makes that impossible."""
         self.problem: KafkaError | None = None
-        """The last failure to begin to read the partitions that the group has assigned. None if there is
-        none."""
+        """The last error that prevented reading of the partitions that the group has assigned. None without
+        such an error."""
 
     def start(self, run: Callable[[], None]) -> None:
         """Start the thread, which calls *run*."""
@@ -37,10 +38,10 @@ class MembershipThread:
         return bool(futures.wait([self.joined], seconds).done)
 
     def wait_until_joined(self, timeout: float, failure: str, *, waited: float = 0.0) -> None:
-        """Return when the first partitions are assigned. Raise the error that makes that impossible, or
-        KafkaTimeoutError after *timeout* seconds. The error names ``problem`` if there is one, and otherwise
-        has the text *failure*. The caller has waited for *waited* of these seconds already.
-        """
+        """Wait until the first partitions are assigned. If an error makes this impossible, raise the error.
+        Raise KafkaTimeoutError after *timeout* seconds. The text of KafkaTimeoutError names ``problem``, or
+        is *failure* if ``problem`` is None. *waited* is the part of *timeout* that the caller has waited
+        already."""
         try:
             self.joined.result(timeout - waited)
         except KafkaError:

@@ -15,8 +15,8 @@ _Event = TypeVar("_Event", bound=StrEnum)
 
 
 def next_state(transitions: Mapping[tuple[_State, _Event], _State], state: _State, event: _Event) -> _State:
-    """Return the state that follows *state* after *event*. Raise RuntimeError if *transitions* has no such
-    pair."""
+    """Return the state that follows *state* after *event*. Raise RuntimeError if *transitions* does not have
+    this pair of state and event."""
     try:
         return transitions[state, event]
     except KeyError:

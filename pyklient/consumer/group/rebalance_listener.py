@@ -13,12 +13,14 @@ class ConsumerRebalanceListener:
     methods that you need.
 
     Heartbeats continue while a method runs, so it may take longer than ``session_timeout_ms``. The group
-    waits ``rebalance_timeout_ms`` for ``on_partitions_revoked``, and removes a member that takes longer. An
-    exception that a method raises is logged. A method may commit offsets, and may close the connector.
+    waits for ``on_partitions_revoked`` for up to ``rebalance_timeout_ms``, and removes a member that takes
+    longer. An exception that a method raises is logged. A method may commit offsets, and may close the
+    connector.
     """
 
     def on_partitions_assigned(self, partitions: Collection[TopicPartition]) -> None:
-        """Prepare to read *partitions*, which this client has got in addition to those that it keeps.
+        """Prepare to read *partitions*, which this client has got in addition to the partitions that it
+        keeps.
 
         This is called at the end of each rebalance. No message of *partitions* is fetched before this method
         has returned, so it may seek and pause: ``connector.stream_of(partition).seek(partition, offset)``.
@@ -28,9 +30,8 @@ class ConsumerRebalanceListener:
     def on_partitions_revoked(self, partitions: Collection[TopicPartition]) -> None:
         """Prepare to give *partitions* back. Their offsets can still be committed.
 
-        This is called when no more messages of *partitions* will be handed out, and after the automatic
-        commit. It is not called before the first assignment. *partitions* is empty if the last assignment was
-        empty.
+        This is called after the automatic commit, when no more messages of *partitions* will be handed out.
+        It is not called before the first assignment. *partitions* is empty if the last assignment was empty.
         """
 
     def on_partitions_lost(self, partitions: Collection[TopicPartition]) -> None:

@@ -1,4 +1,4 @@
-"""The thread on which partitions are assigned and revoked, so that heartbeats continue meanwhile."""
+"""The thread that assigns and revokes partitions, so that the group thread can send heartbeats meanwhile."""
 
 import queue
 import threading

@@ -1,5 +1,5 @@
-"""Membership without other members: the client owns all partitions of its topics, or those that the program
-has chosen by hand."""
+"""Membership without other members: the client owns all partitions of its topics, or the partitions that the
+program has chosen by hand."""
 
 import logging
 import time
@@ -23,8 +23,8 @@ _TICK = 0.5
 
 
 class StandaloneMembership:
-    """A Membership that shares nothing with other clients. It owns all partitions of its topics, or those
-    that the subscription names.
+    """A Membership that does not share partitions with other clients. It owns all partitions of its topics,
+    or the partitions that the subscription names.
 
     Partitions that are added to a topic later are read from their first offset. If the client has a group id,
     the thread also makes the automatic commits, although the client is not a member of the group.
@@ -99,8 +99,7 @@ class StandaloneLoop:
         self._seen = self._selection
         """The topic selection at the time when the thread last looked at the metadata."""
         self._read: Set[str] = frozenset()
-        """The topics that the client read at the time when the thread looked at the metadata the last
-        time."""
+        """The topics that the client read at the time when the thread last looked at the metadata."""
         self._owned: set[TopicPartition] = set()
         self._closing = False
         self._abandoned = False
@@ -123,7 +122,7 @@ class StandaloneLoop:
         handler.assigned(sorted(self._owned), NOBODY)
 
     def subscribe(self, subscription: Subscription) -> None:
-        """Replace the subscription. The thread notices the change when it looks at the metadata next time."""
+        """Replace the subscription. The thread notices the change when it next looks at the metadata."""
         self._selection = TopicSelection(subscription)
         self._handler.watch(subscription.asks_for)
 
@@ -173,8 +172,8 @@ class StandaloneLoop:
         self._handler.tell_all_lost()
 
     def _look(self) -> None:
-        """Assign partitions that were added to the topics, and revoke the partitions of topics that are no
-        longer subscribed."""
+        """Assign partitions that were added to the topics, and revoke the partitions of topics to which the
+        client no longer subscribes."""
         selection, metadata, before = self._selection, self._client.metadata, self._read
         topics = selection.update(metadata)
         self._handler.set_topic_errors(metadata.topic_errors(topics))

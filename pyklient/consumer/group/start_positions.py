@@ -27,9 +27,10 @@ class AssignedStarts(NamedTuple):
     """The points at which assigned partitions begin."""
 
     committed: Mapping[TopicPartition, OffsetAndMetadata | None]
-    """The offset of each partition that is committed or in the offset store. None if there is none."""
+    """The offset of each partition that is committed or stored in the offset store. None for a partition
+    without such an offset."""
     points: Mapping[TopicPartition, StartPoint]
-    """The start points of the partitions that begin at a time or an offset, which the program has chosen."""
+    """The start points of the partitions that begin at a time or an offset that the program has chosen."""
     found: Mapping[TopicPartition, int]
     """The offset that was looked up for each partition in ``points``. A partition is missing if its offset
     could not be looked up."""
@@ -39,7 +40,7 @@ class AssignedStarts(NamedTuple):
 
 
 class StartPositions:
-    """Finds where the partitions of a connector begin. *storage* has the offsets of the group, and *choice*
+    """Finds where the partitions of a connector begin. *storage* has the offsets of the group. *choice* has
     the streams that read the partitions."""
 
     def __init__(
@@ -56,8 +57,8 @@ class StartPositions:
         self._storage = storage
         self._reset = config.auto_offset_reset
         self._blocked_since: float | None = None
-        """The time since which partitions could not be acquired in the offset store. None if nothing prevents
-        this."""
+        """The time at which acquiring partitions in the offset store began to fail. None while it does not
+        fail."""
         self._timeout = max(config.heartbeat_interval_ms, config.session_timeout_ms / 3) / 1000
 
     def find(self, partitions: Collection[TopicPartition], *, created: bool) -> AssignedStarts:
@@ -74,8 +75,8 @@ class StartPositions:
         return AssignedStarts(committed | dict.fromkeys(points), points, found, {})
 
     def reached(self, starts: AssignedStarts) -> dict[TopicPartition, int]:
-        """Return the position that the streams have reached in each partition of *starts* that the client has
-        owned without a gap.
+        """Return the positions that the streams have reached in partitions of *starts*. Leave out the
+        partitions that the client has not owned without a gap.
 
         If a message is in hand, the position is the offset of this message, unless the committed offset
         includes the message. With an offset store, no position is returned: all partitions begin at their
@@ -97,7 +98,7 @@ class StartPositions:
         return {each: offset for each, (_, offset) in newest.items()}
 
     def begin_saving(self, starts: AssignedStarts) -> None:
-        """Let each stream save positions of its partitions in *starts*, if the connector has an offset
+        """Allow each stream to save positions of its partitions in *starts*, if the connector has an offset
         store."""
         if not isinstance(self._storage, SavedPositions):
             return
@@ -112,7 +113,7 @@ class StartPositions:
 
         A partition without a stored offset begins at its start point, or where ``auto_offset_reset`` says.
         This offset is stored before any message is read, so that a later owner begins at the same offset.
-        Raises KafkaTimeoutError if such an offset cannot be looked up in time.
+        Raises KafkaTimeoutError if the offset for a start point cannot be looked up in time.
         """
         stored = self._acquire_in_store(saved, dict.fromkeys(partitions))
         lacking = [each for each, position in stored.items() if position.offset is None]
@@ -139,8 +140,8 @@ class StartPositions:
     ) -> dict[TopicPartition, StoredPosition]:
         """Acquire the partitions in *starts*.
 
-        If retriable errors prevent this for a minute, a loop that waits for messages raises an error. The
-        reason may be a transaction of the loop's own program.
+        If retriable errors prevent this for a minute, a loop that waits for messages raises an error: perhaps
+        a transaction of the loop's own program blocks the store.
         """
         began = time.monotonic()
         try:

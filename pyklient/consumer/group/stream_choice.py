@@ -15,7 +15,7 @@ log = logging.getLogger("pyklient.consumer")
 
 
 class StreamChoice:
-    """The streams of one connector, and which of them reads each partition.
+    """The streams of one connector, and for each partition, the stream that reads it.
 
     *named* has the streams of each topic. *shared* has the streams that read all topics of a topic filter.
     """
@@ -41,7 +41,8 @@ class StreamChoice:
         return self._stream_of.get(partition)
 
     def number_of(self, partition: TopicPartition) -> int:
-        """Return the number (from 0 on) of the stream that reads *partition*, among its topic's streams."""
+        """Return the number of the stream that reads *partition*. The streams of each topic are numbered from
+        0."""
         return self._numbers[self._stream_of[partition]]
 
     def choose(
@@ -52,9 +53,9 @@ class StreamChoice:
     ) -> None:
         """Choose a stream for each of *partitions*.
 
-        The partitions in *stay* keep their streams. A partition that is in neither of the two loses its
-        stream. *numbers* has the number of the stream of each partition, among the streams of its topic.
-        Without *numbers*, the partitions are divided evenly between the streams.
+        The partitions in *stay* keep their streams. A partition that is neither in *partitions* nor in *stay*
+        loses its stream. *numbers* has the number of the stream of each partition, among the streams of its
+        topic. Without *numbers*, the partitions are divided evenly between the streams.
         """
         self._stream_of = {each: stream for each, stream in self._stream_of.items() if each in stay}
         load = Counter(self._stream_of.values())

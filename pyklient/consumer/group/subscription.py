@@ -18,7 +18,7 @@ _SURELY_GONE = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """The topics that a connector reads, and its number of streams.
+    """The topics that a connector reads, and the number of its streams.
 
     Without *topic_filter*, the connector reads the topics of *named*, which has the number of streams of each
     topic. With *topic_filter*, it reads all topics that the filter selects, and each of *shared_streams*
@@ -37,13 +37,13 @@ class Subscription:
     excluded: frozenset[str] = frozenset()
     """Topics that the filter never selects."""
     continues_at_committed: bool = False
-    """True if a partition that is assigned to the connector once more is read from its committed offset, and
-    not from the position that its stream has reached. A mirror needs that, because it forgets the unconfirmed
+    """True if a partition that is assigned to the connector again continues at its committed offset, and not
+    at the position that its stream has reached. A mirror needs this, because it forgets the unconfirmed
     records of revoked partitions."""
 
     def selects(self, topic: str, *, internal: bool = False) -> bool:
-        """Return True if *topic* is to be read. *internal* is True for a topic in which brokers keep their
-        own data."""
+        """Return True if the connector should read *topic*. *internal* is True for a topic in which brokers
+        keep their own data."""
         if self.topic_filter is None:
             return topic in self.named
         if self.hides_internal and (internal or topic in INTERNAL_TOPICS):
@@ -57,8 +57,8 @@ class Subscription:
     def topics(self, metadata: Metadata) -> frozenset[str]:
         """Return the topics to read.
 
-        These are the topics that are named, whether they exist or not, or the topics in *metadata* that the
-        filter selects.
+        Without a filter, these are the named topics, whether they exist or not. With a filter, they are the
+        topics in *metadata* that the filter selects.
         """
         if self.topic_filter is None:
             return frozenset(self.named)
@@ -75,9 +75,9 @@ class Subscription:
 
 
 class TopicSelection:
-    """The topics that *subscription* selects at the moment, by the newest metadata.
+    """The topics that *subscription* selects at the moment, according to the newest metadata.
 
-    A topic leaves the selection when the metadata has not contained it for a second, because a broker that
+    A topic stays in the selection until the metadata has not contained it for a second, because a broker that
     has just started may not know all topics yet.
     """
 

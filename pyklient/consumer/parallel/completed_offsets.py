@@ -1,10 +1,10 @@
 """The text that a ParallelConsumer commits with an offset: it lists later offsets whose messages are handled.
 
 A text describes the offsets after the committed one in one of two forms, whichever is shorter. The first form
-is the lengths of ranges of offsets that are, in turn, not completed and completed. The second form is one bit
-per offset. Brokers accept texts of 4,096 characters by default (``offset.metadata.max.bytes``). ``fits``
-tells in advance if a text will be short enough. A message is handed out only if a text has space to list it
-as completed.
+lists the lengths of ranges of offsets: a range that is not completed, a range that is completed, and so on in
+turn. The second form has one bit per offset. Brokers accept texts of 4,096 characters by default
+(``offset.metadata.max.bytes``). ``fits`` tells in advance if a text will be short enough. A message is handed
+out only if the text has space to list this message as completed.
 """
 
 from base64 import b64decode, b64encode
@@ -53,8 +53,8 @@ def decode(first: int, text: str) -> list[range]:
 
 
 def fits(span: int, gaps: int) -> bool:
-    """Return True if the text of :func:`encode` fits into the metadata of a commit, whichever of the next
-    *span* offsets are completed.
+    """Return True if the text of :func:`encode` fits into the metadata of a commit, no matter which of the
+    next *span* offsets are completed.
 
     *gaps* is the largest possible number of ranges of offsets that are not completed.
     """

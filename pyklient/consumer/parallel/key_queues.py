@@ -67,7 +67,7 @@ class KeyQueues:
         self._max_bytes = max_bytes
         self._in_hand = 0
         self._bytes = 0
-        """The number of bytes that the keys and values of the messages in hand have."""
+        """The total size in bytes of the keys and values of the messages in hand."""
         self._queues: dict[object, _KeyQueue] = {}
         # The queues of which a worker may handle a message now; None after stop().
         self._ready: SimpleQueue[_KeyQueue | None] = SimpleQueue()
@@ -76,8 +76,8 @@ class KeyQueues:
         self._stopped = False
 
     def wait_for_capacity(self) -> int:
-        """Wait until more messages may be in hand. Return the number of messages that may be added. Return 0
-        after :meth:`stop`."""
+        """Wait until more messages may be queued. Return how many may be added. Return 0 after
+        :meth:`stop`."""
         with self._lock:
             while not self._stopped:
                 if (capacity := self._max_in_hand - self._in_hand) > 0 and self._bytes < self._max_bytes:
@@ -138,7 +138,7 @@ class KeyQueues:
                 self._finished.notify_all()
 
     def drop_held(self, progress: PartitionProgress) -> None:
-        """Drop the messages in ``held`` of *progress*, because their partition is revoked. The lock must be
+        """Drop the messages in ``progress.held``, because their partition is revoked. The lock must be
         held."""
         while progress.held:
             self._leave(progress.held.popleft())

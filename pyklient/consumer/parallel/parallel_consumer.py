@@ -42,8 +42,8 @@ class ParallelConsumer:
 
     ``ConsumerConnector.parallel`` makes it. Messages of one partition with the same key are handled one after
     another, in their order. A message is done when its handler has returned. A commit names the first message
-    that is not done, and lists the later messages that are done, so that a message that is done is not handed
-    out again.
+    that is not done, and lists the later messages that are done. So no message is handed out again when it is
+    done.
     """
 
     def __init__(
@@ -70,9 +70,10 @@ class ParallelConsumer:
     def run(self) -> None:
         """Handle messages until :meth:`stop` is called or the connector is closed.
 
-        Then, or after an exception, no more handlers are called, and this method waits for those that run.
-        Raises the exception of a handler, unless ``on_error`` handles it, and the exceptions that a loop over
-        a stream raises. The message whose handler failed is not committed. This method can be called once.
+        After that, or after an exception, this method calls no more handlers, and waits for the handlers that
+        are still running. Raises the exception of a handler, unless ``on_error`` handles it, and the
+        exceptions that a loop over a stream raises. The message whose handler failed is not committed. This
+        method can be called once.
         """
         self._check_open()
         if self._begun:
@@ -99,8 +100,8 @@ class ParallelConsumer:
     def stop(self) -> None:
         """Make :meth:`run` return as soon as the workers have finished the messages that they handle now.
 
-        This method does not wait for that. Any thread may call it, even in a handler or a signal handler. The
-        messages that no handler has got yet go to the next member that reads their partitions.
+        This method does not wait for that. Any thread may call it, even in a handler or a signal handler.
+        Messages that no handler has got yet are handed out to the next member that reads their partitions.
         """
         self._stopping = True
         self._stream.queues.stop()

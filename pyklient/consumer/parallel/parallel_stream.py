@@ -25,8 +25,8 @@ class ParallelStream(StreamCore):
     """A stream that puts its messages into queues, one for each key. Workers get the messages from there.
 
     Commits and the assignment handler use it like any other stream. The position of a partition is the offset
-    of its first message that is not completed. A revoked partition is given back when no worker handles a
-    message of it. The stream's lock guards the queues of keys and the progress of partitions too.
+    of its first message that is not completed. A revoked partition is given back when no worker handles one
+    of its messages any more. The stream's lock guards the queues of keys and the progress of partitions too.
     """
 
     def __init__(
@@ -122,10 +122,10 @@ class ParallelStream(StreamCore):
         return found
 
     def forget(self, partitions: Mapping[TopicPartition, int]) -> None:
-        """Forget the positions that were reached in the given generation of each partition or before, so that
-        they are never committed.
+        """Forget positions, so that they are never committed.
 
-        *partitions* maps each partition to a generation.
+        *partitions* maps each partition to a generation. A position is forgotten if it was reached in this
+        generation or an earlier one.
         """
         with self._lock:
             super().forget(partitions)

@@ -78,8 +78,7 @@ class PartitionProgress:
         return read._replace(offset=first, metadata=completed_offsets.encode(first, completed))
 
     def _forget_from(self, offset: int) -> None:
-        """Count no message from *offset* on as in hand, because the messages at these offsets are read
-        again."""
+        """No longer count the messages from *offset* on as in hand, because they will be read again."""
         for each in [each for each in self._in_hand if each >= offset]:
             del self._in_hand[each]
 

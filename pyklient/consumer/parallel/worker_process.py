@@ -30,8 +30,8 @@ def check_picklable(handler: Callable[[Message], object]) -> None:
 
 
 class WorkerProcess:
-    """Runs *handler* in a child process, which starts with the first message. Only one thread may use it. If
-    the child process dies, the message in hand fails, and the next message starts another process.
+    """Runs *handler* in a child process, which starts when the first message arrives. Only one thread may use
+    it. If the child process dies, the message in hand fails, and the next message starts another process.
     """
 
     def __init__(self, name: str, handler: Callable[[Message], object]) -> None:

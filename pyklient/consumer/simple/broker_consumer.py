@@ -34,9 +34,9 @@ class BrokerConsumer(ClosableClient[BrokerChannel]):
 
     ``SimpleConsumer.connect`` makes it. It does not look for leaders: if the broker does not lead a
     partition, the error of this partition is NOT_LEADER_OR_FOLLOWER. If the connection fails, the request is
-    sent once more on a new connection, and the second failure is raised. A call takes at most
+    sent once more on a new connection. A second failure is raised. A call takes at most
     ``default_api_timeout_ms``, and waits for each response for at most ``request_timeout_ms``. Several
-    threads may use a BrokerConsumer; their requests follow one another.
+    threads may use a BrokerConsumer; their requests are sent one after another.
     """
 
     EARLIEST: Final = EARLIEST
@@ -57,12 +57,13 @@ class BrokerConsumer(ClosableClient[BrokerChannel]):
     def fetch(
         self, request: PartitionFetch | SimpleFetchRequest, *more: object, **named: object
     ) -> Fetched | SimpleFetchResponse:
-        """Send one fetch request, for one partition or for several, and return the messages.
+        """Send *request*, a fetch of one partition or of several, and return the messages. This method
+        accepts no other argument.
 
-        The error of a partition is in the result, and is raised when the messages of this partition are
-        iterated. For example, the error is a MessageTooLargeError if a broker before Kafka 0.10.1 has cut off
-        the first message, because the message is larger than the requested number of bytes. Only failures of
-        the whole request are raised here.
+        The error of a partition is in the result, and is raised when a loop reads the messages of this
+        partition. For example, the error is a MessageTooLargeError if a broker before Kafka 0.10.1 has cut
+        off the first message, because the message is larger than the requested number of bytes. Only failures
+        of the whole request are raised here.
         """
         if more or named:
             raise TypeError(
@@ -81,7 +82,7 @@ class BrokerConsumer(ClosableClient[BrokerChannel]):
     def multifetch(self, fetches: Sequence[PartitionFetch]) -> list[Fetched]:
         """Return the results of *fetches*, in the same order. A partition may appear more than once.
 
-        The error of a partition is in its own result, and is raised when this result is iterated.
+        The error of a partition is in its own result, and is raised when a loop reads this result.
         """
         listed = list(argument_checks.several(fetches, "fetches"))
         for each in listed:
@@ -98,8 +99,8 @@ class BrokerConsumer(ClosableClient[BrokerChannel]):
     ) -> list[int]:
         """Return up to *max_offsets* offsets at which reading may begin, in descending order.
 
-        The result is that of :meth:`SimpleConsumer.get_offsets_before`. Raises BrokerError, for instance if
-        this broker does not lead the partition.
+        The result is the same as with :meth:`SimpleConsumer.get_offsets_before`. Raises BrokerError, for
+        instance if this broker does not lead the partition.
         """
         at = argument_checks.whole(timestamp_ms, "timestamp_ms", EARLIEST, INT64_MAX)
         most = argument_checks.whole(max_offsets, "max_offsets", low=1)
@@ -120,9 +121,9 @@ class BrokerConsumer(ClosableClient[BrokerChannel]):
         """Commit *positions* for a group that has no members.
 
         If *offsets_storage* is ``kafka``, this broker must be the group coordinator, which
-        :meth:`find_coordinator` names. If it is ``zookeeper``, any broker of Kafka 0.8.1 to 3.9 writes the
-        positions to ZooKeeper (version 0 of the request). Raises CommitError, whose ``partitions`` has the
-        error of each partition that was not committed.
+        :meth:`find_coordinator` names. If *offsets_storage* is ``zookeeper``, any broker of Kafka 0.8.1 to
+        3.9 writes the positions to ZooKeeper (version 0 of the request). Raises CommitError, whose
+        ``partitions`` has the error of each partition that was not committed.
         """
         committed = argument_checks.positions(positions, "positions")
         storage = _storage(offsets_storage)
@@ -133,9 +134,9 @@ class BrokerConsumer(ClosableClient[BrokerChannel]):
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """Return the committed offset of each of *partitions*, or None for a partition without one.
 
-        If *offsets_storage* is ``kafka``, this broker must be the group coordinator. If it is ``zookeeper``,
-        any broker of Kafka 0.8.1 to 3.9 reads the offsets from ZooKeeper (version 0 of the request). Raises
-        BrokerError.
+        If *offsets_storage* is ``kafka``, this broker must be the group coordinator. If *offsets_storage* is
+        ``zookeeper``, any broker of Kafka 0.8.1 to 3.9 reads the offsets from ZooKeeper (version 0 of the
+        request). Raises BrokerError.
         """
         wanted = argument_checks.partitions(partitions, "partitions")
         storage = _storage(offsets_storage)

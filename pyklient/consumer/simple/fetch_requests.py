@@ -105,7 +105,7 @@ class SimpleFetchRequest:
 
 
 class FetchRequestBuilder:
-    """Builds a SimpleFetchRequest step by step. Each method but ``build`` returns the builder itself.
+    """Builds a SimpleFetchRequest step by step. Every method except ``build`` returns the builder itself.
 
     ::
 

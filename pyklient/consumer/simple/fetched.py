@@ -57,8 +57,8 @@ class Fetched:
 def fetched_by_partition(
     response: FetchResponse, fetches: Iterable[PartitionFetch]
 ) -> dict[TopicPartition, Fetched]:
-    """Return the result of each of *fetches*, which name different partitions, from the broker's
-    *response*."""
+    """Return the result of each of *fetches* from the broker's *response*. The fetches name different
+    partitions."""
     wanted = {each.where: each for each in fetches}
     found = {
         where: _fetched(wanted[where], data)

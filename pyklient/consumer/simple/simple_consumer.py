@@ -53,7 +53,7 @@ class SimpleConsumer(ThreadlessClient):
     @classmethod
     def connect(cls, host: str, port: int = 9092, **options: Unpack[AdminOptions]) -> BrokerConsumer:
         """Return a consumer that uses only the broker at *host* and *port*, as the SimpleConsumer of Kafka's
-        old clients does. It does not look for the leaders of partitions.
+        old clients does. The consumer does not look for the leaders of partitions.
 
         The connection is opened by the first call that needs it. *options* are those of ``AdminConfig``:
         ``request_timeout_ms`` corresponds to the old clients' ``soTimeout``, and ``receive_buffer_bytes`` to
@@ -73,8 +73,9 @@ class SimpleConsumer(ThreadlessClient):
     def from_properties(
         cls, properties: Properties, profile: ProfileName | None = None
     ) -> "Self | BrokerConsumer":
-        """Make a SimpleConsumer from *properties* of Java's clients. With a *profile*, make a consumer of one
-        broker, as :meth:`connect` does, from the properties of that version of Kafka.
+        """Make a SimpleConsumer from *properties* of Java's clients. If *profile* names a version of Kafka,
+        the properties are those of that version's SimpleConsumer, and the result is a consumer of one broker,
+        like the result of :meth:`connect`.
 
         *properties* may be the path of a file with lines ``name=value``.
         """
@@ -128,9 +129,9 @@ class SimpleConsumer(ThreadlessClient):
 
         The records before these offsets were written before *timestamp_ms*. ``EARLIEST`` returns the first
         offset of the log. ``LATEST`` returns the end of the log and offsets before it. Brokers up to 3.x
-        return the starts of their log segments. With later brokers, which return single offsets only, the
-        result is the offset for *timestamp_ms*, followed by the first offset of the log if the two offsets
-        differ.
+        return the starts of their log segments. Later brokers return single offsets only. With such a broker,
+        the result is the offset for *timestamp_ms*, followed by the first offset of the log if the two
+        offsets differ.
         """
         where = _where(topic, partition)
         at = argument_checks.whole(timestamp_ms, "timestamp_ms", self.EARLIEST, INT64_MAX)
@@ -161,7 +162,7 @@ def _fetch_left(
     found: dict[TopicPartition, Fetched],
     isolation_level: int,
 ) -> Dialogue[None]:
-    """Fetch once from each partition that has no result in *found*, or that has a retriable error there.
+    """Fetch once from each partition whose result is not in *found*, or is a retriable error there.
 
     If a partition has a retriable error after that, raise the error.
     """

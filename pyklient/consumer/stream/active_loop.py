@@ -2,8 +2,9 @@
 
 When a loop asks for the next message, the previous message is done. If two threads read one stream, each
 would mark the other thread's messages as done, and messages that nobody has handled would be committed. So a
-stream has one active loop, in the thread that made its last step. Another thread gets an error until that
-loop has ended or was closed, the program no longer refers to it, or its thread has ended.
+stream has one active loop, in the thread that made its last step. Another thread gets an error as long as the
+loop is active. A loop is active until it ends or is closed, until the program no longer refers to it, or
+until its thread ends.
 """
 
 import os
@@ -90,13 +91,13 @@ class ActiveLoop:
             self._stepping = me
 
     def check_not_read_elsewhere(self) -> None:
-        """Raise StreamInUseError if another thread reads the stream, so that this thread may not continue the
-        active loop. The stream's lock must be held."""
+        """Raise StreamInUseError if another thread reads the stream. In that case, this thread may not
+        continue the active loop. The stream's lock must be held."""
         self._check_not_read(threading.current_thread(), self._hold is None or not self._hold.moves)
 
     def _check_not_read(self, me: threading.Thread, stays: bool) -> None:
-        """Raise StreamInUseError if a thread other than *me* makes a step now. If *stays* is true, also raise
-        it if the active loop belongs to such a thread.
+        """Raise StreamInUseError if a thread other than *me* makes a step now. If *stays* is true, raise it
+        also if the active loop belongs to a thread other than *me*.
 
         The stream's lock must be held.
         """

@@ -22,8 +22,8 @@ _MICROSECONDS: Final = pyarrow.timestamp("us", tz="UTC")
 _HEADER: Final = pyarrow.struct([("key", pyarrow.string()), ("value", pyarrow.binary())])
 _HEADERS: Final = pyarrow.list_(pyarrow.field("element", _HEADER))
 _MOST_REPEATED: Final = 32
-"""The number of columns with one repeated value that are kept for other batches. Each has a few hundred
-KiB."""
+"""The largest number of columns with one repeated value that are kept for later batches. Each column has a
+few hundred KiB."""
 _FIELDS: Final = (
     ("key", pyarrow.binary()),
     ("value", pyarrow.binary()),
@@ -58,8 +58,8 @@ class Assembly:
         self._repeated: dict[str | int, pyarrow.Array] = {}
 
     def batch(self, chunk: ColumnChunk, most: int) -> pyarrow.RecordBatch:
-        """Return the next records of *chunk* as a batch, *most* of them at most. The caller then counts these
-        records as handed out."""
+        """Return up to *most* of the next records of *chunk* as a batch. The caller then counts these records
+        as handed out."""
         columns, start, stop = chunk.left()
         count = min(most, stop - start)
         arrays = [

@@ -2,8 +2,9 @@
 records.
 
 A batch is handed out whole only if a producer could send it again as it is. Its message has the RecordBatch
-as its value, and the offset of the first record. All other records are messages as usual: those in the
-formats before 2, of transactions, of compacted batches, and with the timestamps of a broker.
+as its value, and the offset of the first record. All other records are handed out as single messages. These
+are records in the formats 0 and 1, records of transactions, records of compacted batches, and records with
+the timestamps of a broker.
 """
 
 from collections.abc import Callable
@@ -22,7 +23,8 @@ _FORMAT: Final = 2
 
 def batch_chunk(fetched: FetchedBatches, decode: Callable[[FetchedBatches], Chunk]) -> Chunk:
     """Return the next chunk of *fetched*. If the next batch can be sent again as it is, the chunk consists of
-    this batch. Otherwise, *decode* makes the chunk from the batches before the next such batch."""
+    this batch. Otherwise, *decode* makes the chunk from the batches before the next batch that can be sent
+    again."""
     buffer, at = fetched.buffer, fetched.at
     end = batch_end(buffer, at)
     if end and (batch := _whole(fetched, at, end)) is not None:

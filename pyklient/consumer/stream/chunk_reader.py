@@ -58,8 +58,8 @@ class ChunkReader:
         self._counts = HandedCounts()
 
     def next(self, timeout: float | None, form: Form[_C]) -> _C | None:
-        """Return the chunk from which a loop gets its next records, in *form*. Return None at the end of the
-        stream.
+        """Return the chunk from which a loop gets its next records. *form* says whether they are messages or
+        columns. Return None at the end of the stream.
 
         Raises ConsumerTimeout if no message arrives in *timeout* seconds.
         """
@@ -93,7 +93,7 @@ class ChunkReader:
             self._queue.asked.notify_all()
 
     def _remake(self, chunk: AnyChunk, form: Form[_C]) -> None:
-        """Convert *chunk*, which was partly read in the other form, to *form* (messages or columns)."""
+        """Convert *chunk* to *form* (messages or columns). A loop has read a part of it in the other form."""
         remade = form.remade(chunk)
         with self._lock:
             if self.chunk is chunk and not chunk.remaining:
@@ -157,7 +157,7 @@ class ChunkReader:
     def gather(self, chunk: AnyChunk | None, max_records: int) -> list[Message]:
         """Return up to *max_records* messages from *chunk* and from the batches queued after it.
 
-        The list is empty if the time until which messages may be handed out has ended.
+        The list is empty if the lease has ended.
         """
         batch: list[Message] = []
         parts: list[tuple[Cursor, int]] = []
@@ -233,7 +233,8 @@ class ChunkReader:
         self.in_hand.finish(None, None)
 
     def seek(self, cursor: Cursor, offset: int) -> Position | None:
-        """Continue *cursor* at *offset*. Return the position so far, if any. The lock must be held."""
+        """Continue *cursor* at *offset*. Return the position that its partition had before, or None. The lock
+        must be held."""
         self._restart(cursor, offset)
         before = self._positions.all().get(cursor.partition)
         if (source := self._queue.source) is not None and source.cursor.partition == cursor.partition:
@@ -316,10 +317,10 @@ class ChunkReader:
         return found
 
     def forget(self, partitions: Mapping[TopicPartition, int]) -> None:
-        """Forget the positions that were reached in the given generation of each partition or before, so that
-        they are never committed.
+        """Forget positions, so that they are never committed.
 
-        *partitions* maps each partition to a generation. Positions of later generations stay.
+        *partitions* maps each partition to a generation. A position is forgotten if it was reached in this
+        generation or an earlier one. Positions of later generations stay.
         """
         with self._lock:
             handed = self.handed(in_hand=True)

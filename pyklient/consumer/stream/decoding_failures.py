@@ -25,7 +25,7 @@ class DecodingFailures:
     queued batches of a cursor's partition, and reads the partition again from an offset.
 
     Bytes may have been damaged on their way from the broker. So a batch is skipped only if it was fetched
-    twice and cannot be read either time.
+    twice and could not be read either time.
     """
 
     def __init__(
@@ -40,24 +40,25 @@ class DecodingFailures:
         self._in_hand = in_hand
         self._restart = restart
         self._suspects: dict[TopicPartition, tuple[Cursor | None, int]] = {}
-        """The offset in each partition at which records could not be read when they were fetched first, with
-        the cursor that fetches them again. If another cursor fetches the records later, that counts as the
-        first time, because they may have been read meanwhile."""
+        """For each partition, the cursor that fetches unreadable records for the second time, and the offset
+        of these records. If another cursor fetches them later, this fetch counts as the first, because the
+        records may have been read meanwhile."""
         self._unbroken: dict[TopicPartition, tuple[Cursor | None, int]] = {}
-        """The offset after the last skipped offset, by partition, with the cursor that continues there. It
-        has only partitions in which a single offset was skipped, because the end of the damaged batch is not
+        """For each partition in which a single offset was skipped last, the cursor that continues, and the
+        offset at which it continues. A single offset is skipped if the end of the damaged batch is not
         known."""
         self._skipped: tuple[Cursor, int] | None = None
-        """The cursor that was counted last for a skip, and the offset after the skip. If Ctrl-C interrupts
-        the skip before another cursor replaces this one, the same offsets are skipped again, but not counted
+        """The last cursor whose skip was counted, and the offset after the skip. If Ctrl-C interrupts the
+        skip before another cursor replaces this one, the same offsets are skipped again, but not counted
         again."""
         self._unlogged: list[tuple[CorruptRecords, int]] = []
         """The damaged records that were skipped and not logged yet, each with its log level. Ctrl-C can
-        interrupt the loop between the two steps."""
+        interrupt the loop between the skip and the log record."""
 
     def fetch_failed(self, failure: FetchFailure) -> None:
-        """Raise the error of *failure*, and let the next loop fetch again. If ``on_corrupt`` is set and the
-        error is that of damaged records, skip an offset or fetch again, and return."""
+        """Raise the error of *failure*, and let the next loop fetch the records again. However, if
+        ``on_corrupt`` is set and the error is a CorruptRecordError, skip an offset or fetch the records
+        again, and return."""
         cursor, position = failure.cursor, failure.position
         if isinstance(failure.error, CorruptRecordError) and position is not None and self._skips:
             self._skip_or_fetch_again(failure, cursor, position, None, failure.error)
@@ -120,7 +121,7 @@ class DecodingFailures:
     def _skip_or_fetch_again(
         self, item: Item, cursor: Cursor, position: int, offsets: tuple[int, int] | None, error: KafkaError
     ) -> None:
-        """Skip *offsets*, the offsets of the damaged batch at *position*, which is the first batch of *item*.
+        """Skip *offsets*, the offsets of the damaged batch at *position*. This batch is the first of *item*.
         If this batch was fetched only once so far, fetch it again instead.
 
         If *offsets* is None, the end of the batch is not known. In that case, skip only one offset, because
@@ -145,7 +146,7 @@ class DecodingFailures:
             self._log_skips()
 
     def _fetch_suspect_again(self, item: Item, cursor: Cursor, position: int) -> None:
-        """Fetch the records at *position* again. If they cannot be read then either, they are skipped."""
+        """Fetch the records at *position* again. If they cannot be read the second time, they are skipped."""
         self._fetch_again(item, cursor, position)
         self._suspects[cursor.partition] = self._newest(cursor), position
 
@@ -154,8 +155,8 @@ class DecodingFailures:
         return self._queue.cursors.get(cursor.partition)
 
     def _skip(self, item: Item, cursor: Cursor, corrupt: CorruptRecords, counts: CorruptCounts) -> bool:
-        """Continue after the offsets of *corrupt*, and add *counts*. Return False if the partition was
-        revoked, paused or moved to another offset while the program's function ran."""
+        """Continue after the offsets of *corrupt*, and add *counts* to the cursor's counts. Return False if
+        the partition was revoked, paused or moved to another offset while the program's function ran."""
         queue, to = self._queue, corrupt.next_offset
         level = logging.WARNING if counts.batches else logging.DEBUG
         with queue.lock:
@@ -177,8 +178,8 @@ class DecodingFailures:
 
     def _pass_by(self, fetched: FetchedBatches) -> None:
         """Leave out the next batch of *fetched*, unless another thread has moved or paused the partition. All
-        records of the batch come before the position. The broker has sent the batch, because its damaged
-        header claims later offsets."""
+        records of the batch come before the position. The broker has sent the batch only because its damaged
+        header names later offsets."""
         with self._queue.lock:
             if fetched is self._queue.source:
                 cursor, end = fetched.cursor, batch_end(fetched.buffer, fetched.at)

@@ -10,14 +10,14 @@ from pyklient.topic_partition import TopicPartition
 __all__ = ["InHand", "Starts"]
 
 Starts: TypeAlias = Mapping[TopicPartition, tuple[Cursor, int]]
-"""The offset at which messages of each partition begin, with the partition's cursor."""
+"""For each partition, its cursor and the offset of the first of some messages."""
 
 
 class InHand:
     """The message or batch that a loop has in hand. The stream's lock must be held to use it.
 
-    It keeps copies of the fetched batches that contain these messages, as they were before decoding. The
-    bytes stay in memory until the loop asks for the next message or batch.
+    It keeps copies of the fetched batches that contain the message or batch, as they were before decoding.
+    The bytes stay in memory until the loop asks for the next message or batch.
     """
 
     def __init__(self) -> None:
@@ -78,8 +78,8 @@ class InHand:
         self._parts = [each for each in self._parts if each[0] is fetched]
 
     def first(self, chunk: AnyChunk, position: int) -> int:
-        """Return the offset of the single message of *chunk* that is in hand. Return *position*, which is the
-        position of the chunk, if a loop has asked for a message and has not got it yet."""
+        """Return the offset of the message of *chunk* that is in hand. If a loop has asked for a message and
+        has not got it yet, return *position*, the position of the chunk."""
         return position if chunk.handed == self.done else chunk.last_handed
 
     def stays(self, source: FetchedBatches | None) -> bool:
@@ -102,8 +102,8 @@ class InHand:
         return {source.cursor.partition: (source.cursor, self.first(chunk, chunk.position))}
 
     def fetched_again(self, starts: Starts) -> list[tuple[FetchedBatches, FetchedBatches]]:
-        """Return the fetched batches of the partitions in *starts*, each with a copy that begins at the given
-        offset.
+        """Return pairs: fetched batches of a partition in *starts*, and a copy of them that begins at the
+        partition's offset in *starts*.
 
         The pairs are in the order in which the batches were fetched. Revoked partitions are left out.
         """

@@ -40,7 +40,7 @@ class Form(Protocol[_Made]):
         """Return True if *chunk* has this form."""
 
     def remade(self, chunk: AnyChunk) -> _Made:
-        """Convert the remaining records of *chunk*, which has the other form, to this form."""
+        """Convert the remaining records of *chunk* from the other form to this form."""
 
 
 class Decoding(NamedTuple):

@@ -51,8 +51,8 @@ def shallow_chunk(
 
 
 def _codec(batch: memoryview) -> int:
-    """Return the number of the codec with which *batch* is compressed; 0 if it is not, or is a control
-    batch."""
+    """Return the number of the codec with which *batch* is compressed. Return 0 if it is not compressed, or
+    is a control batch."""
     if batch[MAGIC_AT] == 2:
         attributes = int.from_bytes(batch[ATTRIBUTES_AT : ATTRIBUTES_AT + 2])
         return 0 if attributes & CONTROL_BIT else attributes & CODEC_BITS
@@ -60,8 +60,8 @@ def _codec(batch: memoryview) -> int:
 
 
 def _wrapper(fetched: FetchedBatches, batch: memoryview, check_crcs: bool) -> Chunk:
-    """Return a chunk with *batch*, which is compressed. The chunk is empty if all its records come before the
-    position."""
+    """Return a chunk that consists of *batch*, a compressed batch. The chunk is empty if all its records come
+    before the position."""
     topic, partition = fetched.cursor.partition
     offset, timestamp, kind, key, value = (
         _of_format_2(batch, check_crcs) if batch[MAGIC_AT] == 2 else _of_old_format(batch, check_crcs)

@@ -232,7 +232,8 @@ class StreamCore:
             self._reader.stop()
 
     def end_with(self, cursors: Sequence[Cursor]) -> None:
-        """End the iteration when all of *cursors* have been handed out up to their ends."""
+        """End the iteration when the messages of all *cursors* have been handed out, up to the ends of the
+        cursors."""
         with self._lock:
             self.queue.positions.end_with({cursor.partition: cursor.end for cursor in cursors})
 
@@ -290,10 +291,10 @@ class StreamCore:
             self._reader.count_handed()
 
     def forget(self, partitions: Mapping[TopicPartition, int]) -> None:
-        """Forget the positions that were reached in the given generation of each partition or before, so that
-        they are never committed.
+        """Forget positions, so that they are never committed.
 
-        *partitions* maps each partition to a generation.
+        *partitions* maps each partition to a generation. A position is forgotten if it was reached in this
+        generation or an earlier one.
         """
         self._reader.forget(partitions)
 

@@ -59,8 +59,8 @@ class ConditionStep:
 
 
 Step: TypeAlias = ReadStep | ChoiceStep | ConditionStep | None
-"""A step of a pattern. None marks the end of the pattern. While ``make_steps`` runs, None also
-marks the number of a step that is reserved, and filled in later."""
+"""A step of a pattern. None marks the end of the pattern. While ``make_steps`` runs, None also stands for a
+step that has a number already, and is made later."""
 
 
 def make_steps(pattern: Node) -> tuple[Sequence[Step], int]:
@@ -133,8 +133,9 @@ class _Steps:
         return number
 
     def _make_choice(self, number: int, steps: list[int], again: int | None = None) -> None:
-        """Make step *number* a choice between *steps*, with *again* as its step for a second time. The choice
-        tries only the steps that can read the next character.
+        """Make step *number* a choice between *steps*. *again* is the step to try if the search reaches the
+        choice a second time at the same position of the name. The choice tries only the steps that can read
+        the next character.
 
         Steps that read the same single character become one step, which is followed by the choice between the
         steps after them. So a filter that lists a thousand topics reads their common beginning only once.

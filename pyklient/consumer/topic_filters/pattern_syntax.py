@@ -48,7 +48,7 @@ class Repeat:
 
 @dataclass(frozen=True)
 class Atomic:
-    """A group of which only the first way to match is tried, as with ``(?>…)`` and ``*+``."""
+    """A group for which the search tries only the first way to match, as with ``(?>…)`` and ``*+``."""
 
     body: "Node"
 

@@ -1,4 +1,4 @@
-"""Topic filters: regular expressions that select topics by name, as Kafka's consumer of 0.8 had them."""
+"""Topic filters: regular expressions that select topics by name, as in the consumer of Kafka 0.8."""
 
 from abc import ABC, abstractmethod
 from functools import lru_cache
@@ -23,8 +23,8 @@ _BLANKS: Final = "".join(map(chr, range(33)))  # what Java's trim() removes
 class TopicFilter(ABC):
     """A regular expression over the names of topics: a Whitelist or a Blacklist.
 
-    The pattern is cleaned as Kafka's consumer of 0.8 cleans it: spaces and surrounding quotes are removed,
-    and a comma means "or". The pattern must match the whole name of a topic. Raises ConfigurationError if the
+    The pattern is cleaned as in the consumer of Kafka 0.8: spaces and surrounding quotes are removed, and a
+    comma means "or". The pattern must match the whole name of a topic. Raises ConfigurationError if the
     pattern is not valid.
     """
 

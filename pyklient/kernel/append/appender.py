@@ -10,7 +10,8 @@ Both kernels have these three classes, and other modules use only their public m
 - Appender has ``send`` and ``append``. Its base class OpenBatches, which both kernels share,
   has the methods that are called at most once per batch.
 - Batch has the records of a batch. Its base class DeliveryState, which both kernels share, has their results.
-- Delivery finds the result of one record by the batch of the record and its index in that batch.
+- Delivery has the batch of one record and the record's index in the batch. So it can find the result of the
+  record.
 
 Each call is atomic. In this kernel, the calls that run once per record hold a lock, which the tracker
 provides; the compiled kernel holds the GIL instead. The methods of OpenBatches and DeliveryState always hold
@@ -51,7 +52,7 @@ class Batch(DeliveryState):
         self.base_timestamp = -1
         self.max_timestamp = -1
         self.charged = BATCH_COST
-        """The number of bytes that this batch counts for in the memory limit of the producer."""
+        """The number of bytes of the producer's memory limit that this batch uses."""
         self.capacity = 0
         """The number of bytes of memory that the batch has for records, used or not. They are a part of
         ``charged``. The compiled kernel allocates this many bytes."""

@@ -28,8 +28,8 @@ class Tracker(Protocol):
         ``batch.done``."""
 
     def unseen(self, batch: Any, change: int, error: KafkaError) -> None:
-        """Add *change*, which may be negative, to the number of records of *batch* that failed with *error*
-        and whose failure the user has not seen."""
+        """Add *change* to the number of failed records of *batch* whose failure the user has not seen.
+        *change* may be negative. The records failed with *error*."""
 
 
 class Untracked:
@@ -80,9 +80,9 @@ class DeliveryState(ABC):
         """Functions that wake the callers that wait for this batch. Only the tracker adds and removes
         them."""
         self.failure_round = 0
-        """The number of the tracker's round in which the failures of this batch were counted. The tracker
-        begins a new round when it has reported all failures to the user, so that failures of earlier rounds
-        do not count any more."""
+        """The number of the tracker's round in which the failures of this batch were counted. When the
+        tracker has reported all failures to the user, it begins a new round. Failures of earlier rounds do
+        not count any more."""
         self._tracker = tracker
         self._reports: list[DeliveryReport] = []
         # Each delivery is followed by its callback: a flat list saves an object per pair.
@@ -278,8 +278,7 @@ class DeliveryState(ABC):
             return not self.done
 
     def _count_unseen(self, callbacks: list[Any]) -> None:
-        """Tell the tracker how many failed records will be seen neither by a callback nor by a waiting
-        caller."""
+        """Tell the tracker how many failures neither a callback nor a waiting caller will see."""
         failed = [report for report in self._reports if report.error is not None]
         self._seen.update([delivery.batch_and_index[1] for delivery in callbacks[::2]])
         for report in failed:

@@ -151,8 +151,8 @@ class OpenBatches(Generic[B]):
 
         Return None if the topic does not have that partition (any more), or if a signal handler has just
         begun a batch for the partition. *announce* is called with the new batch before any record can be
-        appended to it. If Ctrl-C interrupts this call, the sender may therefore know an empty batch, but no
-        record can be in a batch that the sender does not know.
+        appended to it. So if Ctrl-C interrupts this call, the sender may know a batch without records, but it
+        knows every batch with records.
         """
         with self._lock:
             known = self._known.get(topic)
@@ -207,8 +207,8 @@ class OpenBatches(Generic[B]):
         self._sendable = self._known
 
     def _seal(self, batches: list[Any], first: int) -> None:
-        """Seal the batches under construction in *batches*, a list by partition, for all partitions from the
-        number *first* on. Replace each sealed batch in the list by None.
+        """Seal the batches under construction of all partitions from the number *first* on. The index of a
+        batch in *batches* is its partition. Replace each sealed batch in the list by None.
 
         The list keeps its length, because a ``send`` in another thread may be using it.
         """

@@ -34,7 +34,8 @@ NO_FUNCTIONS = UserFunctions()
 
 
 def encoded_bytes(name: str, given: Any, data: Any) -> bytes | None:
-    """Return *data*, which an encoder has returned for *given*, as bytes or None. *name* is "key" or "value".
+    """Return *data*, the result of an encoder, as bytes or None. *given* is the object that was encoded.
+    *name* is "key" or "value".
 
     Raises ConfigurationError if *data* is neither None nor a buffer of bytes.
     """
@@ -50,7 +51,7 @@ def encoded_bytes(name: str, given: Any, data: Any) -> bytes | None:
 
 
 def checked_partition(topic: str, number: Any, count: int) -> int:
-    """Return *number*, which the partitioner has chosen for a record of *topic*, as an int.
+    """Return *number* as an int. The partitioner has chosen this number for a record of *topic*.
 
     Raises ConfigurationError if *number* is not a whole number from 0 to *count* - 1.
     """

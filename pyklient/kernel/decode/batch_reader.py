@@ -1,6 +1,6 @@
 """Reads the batches of a fetched buffer one after the other, for decoding into messages or into columns.
 
-Nothing here runs once per record. The functions that do are in the kernel; :class:`RecordLoops` names them.
+Nothing here runs once per record. The loops over records are in the kernel; :class:`RecordLoops` names them.
 With the compiled kernel, nothing here runs once per batch either, except for batches that are not plain.
 """
 
@@ -84,11 +84,11 @@ class BatchReader(ABC):
 
     @abstractmethod
     def add_batches(self, view: memoryview, position: int) -> int:
-        """Collect the records of as many batches from byte *position* on as the kernel can read in one call,
-        and advance ``next_offset`` and ``nbytes``. Return the position after these batches.
+        """Collect the records of batches from byte *position* on, as many as the kernel can read in one call.
+        Advance ``next_offset`` and ``nbytes``. Return the position after these batches.
 
-        The kernel reads plain batches: those of format 2 that are not compressed and not damaged, and of
-        which no record is left out because of a transaction.
+        The kernel reads plain batches. A plain batch has format 2, is neither compressed nor damaged, and has
+        no record that must be left out because of a transaction.
         """
 
     @abstractmethod
@@ -210,7 +210,7 @@ def size_of(columns: Columns) -> int:
 
 
 def control_type(loops: RecordLoops, batch: Buffer) -> int | None:
-    """Return the type of a control batch: 0 for abort, 1 for commit. Brokers alone use other types.
+    """Return the type of a control batch: 0 for abort, 1 for commit. Only brokers use other types.
 
     Return None if the batch has no records: the log cleaner replaces old control batches with such empty
     batches. If the type cannot be read, raises CorruptRecordError, which names the offset of the batch.

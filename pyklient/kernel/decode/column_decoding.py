@@ -56,8 +56,8 @@ class HeaderColumn(NamedTuple):
     """A column with the headers of each record, as lists of (name, value)."""
 
     offsets: memoryview
-    """The index of the first header of each record among all headers, and at the end the number of headers,
-    as int32."""
+    """For each record, the index of its first header among all headers, as int32. One more item at the end is
+    the number of all headers."""
     names: ByteColumn
     """The names of the headers, in UTF-8."""
     values: ByteColumn

@@ -20,7 +20,7 @@ class Lease:
         self.until = until
 
     def ended(self) -> bool:
-        """Return True if the time of the lease is over. Then no message may be handed out."""
+        """Return True if the lease has ended, so that no message may be handed out."""
         return monotonic() >= self.until
 
 

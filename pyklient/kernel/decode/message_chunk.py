@@ -116,7 +116,8 @@ class IteratorChunk(Chunk):
     """A chunk whose messages are made when they are handed out. *iterator*, a ``MessageIterator`` of the
     compiled kernel, makes them.
 
-    The chunk refers to the buffer of the messages, which must not change until they have been read.
+    The chunk refers to the buffer of the messages. The buffer must not change until the messages have been
+    read.
     """
 
     __slots__ = ("_message_iterator",)

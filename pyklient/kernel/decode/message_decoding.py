@@ -23,10 +23,12 @@ __all__ = ["decode"]
 
 _ENOUGH_MESSAGES: Final = 10_000
 _ENOUGH_DECODED: Final = 1_000
-"""The number of messages after which a chunk ends if decoders make all of them at once."""
+"""The number of messages after which a chunk ends if there are decoders. All its messages are then made at
+once."""
 _ENOUGH_BYTES: Final = 1 << 20
-"""The number of decompressed bytes after which a chunk ends. The bytes that a chunk has read do not count
-towards the fetch budget any more, although they stay in memory until all messages have been handed out."""
+"""The number of decompressed bytes after which a chunk ends. A limit is needed because bytes that a chunk has
+read no longer count towards the fetch budget, but stay in memory until all messages of the chunk have been
+handed out."""
 
 
 def decode(
@@ -50,8 +52,8 @@ def decode(
     ``chunk.next_offset`` and the same *aborted*. At the end of the buffer, where only an incomplete batch may
     be left, the chunk has no messages and its ``nbytes`` is 0.
 
-    Control batches are skipped, and so are the batches of aborted transactions, which *aborted* knows. If
-    *aborted* is None, the batches of aborted transactions are read too (``read_uncommitted``).
+    Control batches are skipped, and so are the batches of the transactions in *aborted*. If *aborted* is
+    None, the batches of aborted transactions are read too (``read_uncommitted``).
 
     Raises CorruptRecordError, UnsupportedCodecError or MessageTooLargeError for bytes that cannot be decoded,
     and any error of a decoder, with a note that names the record. The messages before the bad record are
@@ -101,7 +103,7 @@ class _MessageReader(BatchReader):
         self._decoded = decoded
         self._enough = _ENOUGH_DECODED if decoded else _ENOUGH_MESSAGES
         self._modern = True
-        """True if the collected messages are of format 2. The chunk then has no messages of formats 0 and 1."""
+        """True if the collected messages are of format 2. The chunk then has no messages of older formats."""
 
     @property
     def count(self) -> int:
@@ -126,7 +128,8 @@ class _MessageReader(BatchReader):
         return position
 
     def _add_decoded(self, view: memoryview, position: int) -> int:
-        """Do the work of ``add_batches`` if there are decoders, which get the records of many batches."""
+        """Do the work of ``add_batches`` if there are decoders. They get the records of many batches at
+        once."""
         if self.loops.parse_batches is None or (self.messages and not self._modern):
             return position
         columns, kind, end, next_offset, size = self.loops.parse_batches(
@@ -201,7 +204,7 @@ class _MessageReader(BatchReader):
 
 
 def _batch_with(view: memoryview, position: int, offset: int) -> int:
-    """Return the position of the batch that contains *offset*, at byte *position* of *view* or after it."""
+    """Return the position in *view* of the batch that contains *offset*. Search from byte *position* on."""
     while (end := batch_end(view, position)) and RecordBatch(view[position:end]).last_offset < offset:
         position = end
     return position

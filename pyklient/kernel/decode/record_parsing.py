@@ -59,7 +59,8 @@ def parse_records(
 
 
 def _fill(columns: Columns, data: bytes, base_timestamp: int, count: int) -> int:  # noqa: C901 - calls cost time
-    """Parse *count* records into *columns*. Return the end position. Raise IndexError if *data* is short."""
+    """Parse *count* records into *columns*. Return the end position. Raise IndexError if *data* is too
+    short."""
     deltas, timestamps, keys, values, headers = columns
     position = 0
     for index in range(count):
@@ -177,10 +178,10 @@ def parse_messages(
     partition: int,
     start_offset: int,
 ) -> list[Message]:
-    """Return the messages whose offset is at least *start_offset* from a batch of format 2.
+    """Return the messages of a batch of format 2 whose offsets are at least *start_offset*.
 
     *data* has all records of the batch, decompressed. *append_time* is the timestamp of all messages if the
-    broker has set it, otherwise None. Raises the errors of :func:`parse_records`.
+    broker has set one, otherwise None. Raises the errors of :func:`parse_records`.
     """
     columns = parse_records(data, count, base_offset, last_delta, base_timestamp)
     columns = columns.since(bisect_left(columns.offsets, start_offset))

@@ -59,7 +59,8 @@ _WITHOUT: Final = {
     "CreateTopics": "create topics on older brokers with Kafka's tool kafka-topics.sh --zookeeper",
     "DeleteTopics": "delete topics on older brokers with Kafka's tool kafka-topics.sh --zookeeper",
 }
-"""The advice that ends the error message if a broker lacks a request, by the name of the request."""
+"""The advice at the end of the error message for a request that a broker lacks. The keys are names of
+requests."""
 
 _API_VERSIONS_OF_2_4: Final = 3
 """The newest version of ApiVersions in Kafka 2.4, the first release with flexible versions (KIP-482)."""
@@ -117,8 +118,8 @@ class AgreedVersions:
     def of(
         self, request_class: type[ApiMessage], max_version: int | None = None, min_version: int = 0
     ) -> int:
-        """Return the newest version of a request, from *min_version* to *max_version*, that the broker and
-        this client support. Raises UnsupportedVersionError if there is no such version."""
+        """Return the newest version of a request that both the broker and this client support, within
+        *min_version* to *max_version*. Raises UnsupportedVersionError if there is no such version."""
         agreed = self._agreed.get((request_class, max_version))
         if agreed is None:
             agreed = self._agreed[request_class, max_version] = self._agree(request_class, max_version)

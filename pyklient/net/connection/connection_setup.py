@@ -72,7 +72,7 @@ class _NoAnswerError(Exception):
 
 
 def connection_opener(config: ClientConfig) -> Callable[..., Connection]:
-    """Return :func:`open_connection` with its first three arguments, for the connections of one client.
+    """Return :func:`open_connection` for one client, with its first three arguments already set.
 
     Raises ConfigurationError if a file of the TLS options is missing or cannot be used.
     """
@@ -141,8 +141,8 @@ class _Setup:
     def open(self, versions: Versions | None = None) -> Connection:
         """Return a connection that is set up. If *versions* is None, ask the broker for its versions.
 
-        If the broker is asked, raises NoVersionsError if it closes the connection, and _NoAnswerError if it
-        does not answer in time.
+        If the broker closes the connection when it is asked, raises NoVersionsError. If the broker does not
+        answer in time, raises _NoAnswerError.
         """
         config = self._config
         connection = Connection(

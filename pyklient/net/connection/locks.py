@@ -1,4 +1,4 @@
-"""The locks of a connection. No other module of ``net/`` makes one.
+"""The locks of a connection. No other module of ``net/`` makes locks.
 
 A thread takes them in this order:
 

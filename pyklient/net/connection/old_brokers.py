@@ -1,4 +1,5 @@
-"""Remembers the versions of the brokers before Kafka 0.10, which do not name them."""
+"""Remembers which versions of requests old brokers support. Brokers before Kafka 0.10 do not name the
+versions themselves."""
 
 import time
 from collections.abc import Callable, Mapping

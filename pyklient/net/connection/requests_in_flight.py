@@ -69,8 +69,7 @@ class RequestsInFlight:
         self.failure: KafkaError | None = None
         """The error that has ended the connection; None until then."""
         self.hint = ""
-        """A text that is added to the error if the broker closes the connection before it has sent another
-        response."""
+        """A text that is added to the error if the broker closes the connection before its next response."""
         self.unconfirmed = False
         """True if the last request expects no response (``acks=0``)."""
         self._endpoint = endpoint
@@ -172,8 +171,8 @@ class RequestsInFlight:
             return response
 
     def drain(self, give_up: float) -> None:
-        """Wait until all requests that are in flight now have been answered, or until ``time.monotonic()`` is
-        *give_up*."""
+        """Wait until all requests that are in flight now have been answered, or until ``time.monotonic()``
+        reaches *give_up*."""
         with self._lock:
             ids = set(self._waiting)
         while ids and time.monotonic() < give_up:
@@ -235,7 +234,7 @@ class RequestsInFlight:
             raise for_another(self.failure)
 
     def timed_out(self, request_class: type[ApiMessage], seconds: float) -> KafkaTimeoutError:
-        """Return the error for a request of *request_class*, to which no response came within *seconds*."""
+        """Return the error for a request of *request_class* that got no response within *seconds*."""
         name = request_name(request_class)
         return KafkaTimeoutError(
             f"{self._endpoint} did not answer {name} within {seconds:.3g} s; it may be overloaded or "

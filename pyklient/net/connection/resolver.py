@@ -58,7 +58,7 @@ class Resolver:
         self._known: dict[str, list[Address]] = {}
 
     def resolve(self, host: str, port: int, time_left: Callable[[], float], timeout: float) -> list[Address]:
-        """Return the addresses of *host*, each with *port* in it, within *timeout* seconds.
+        """Look up *host* within *timeout* seconds. Return its addresses, each with *port*.
 
         *time_left* returns how many seconds the next wait may last, and raises an error if the caller must
         not wait any longer. Raises SlowLookupError if no address is found within *timeout*, or if *time_left*

@@ -133,7 +133,7 @@ class ResponseReader:
                 self.turn.release()
 
     def dispose(self) -> None:
-        """Close the socket, when no other thread writes to it any more."""
+        """Wait until no other thread writes to the socket, and close it."""
         if self._sending.acquire(timeout=_CLOSE_TIMEOUT):
             try:
                 self._transport.close()

@@ -1,5 +1,5 @@
-"""SCRAM: proves to a server that the client knows a password, without sending it, and that the server knows
-it too (RFC 5802).
+"""SCRAM (RFC 5802): the client and the server prove to each other that they know a password, without sending
+it.
 
 This module does no I/O. Like Kafka's servers, it does not normalize user names and passwords by SASLprep, and
 uses no channel binding.

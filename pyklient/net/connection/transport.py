@@ -61,8 +61,8 @@ class PeerClosedError(BrokerConnectionError):
 class Endpoint(NamedTuple):
     """The node id and the address of a broker.
 
-    A bootstrap server has no node id yet. Its ``node_id`` is -2, and -3, -4 and so on for further servers. A
-    broker that a client uses by its address alone has the ``node_id`` -1.
+    The real node ids of bootstrap servers are not known yet, so the first of them has the ``node_id`` -2, the
+    second -3, and so on. A broker that a client uses by its address alone has the ``node_id`` -1.
     """
 
     node_id: int
@@ -85,8 +85,8 @@ class Endpoint(NamedTuple):
 class Deadline:
     """A TimeLeft function, which raises an error once a number of seconds has passed.
 
-    *expired* returns the error to raise then. *cancelled* returns None, or an error if the call should stop
-    earlier, for instance because the client is being closed.
+    *expired* returns this error. *cancelled* returns None, or an error if the call should stop earlier, for
+    instance because the client is being closed.
     """
 
     def __init__(
@@ -127,8 +127,8 @@ class Transport(Protocol):
         BrokerConnectionError."""
 
     def receive(self, size: int, time_left: TimeLeft, head: bytes = b"") -> memoryview:
-        """Return exactly *size* bytes, in new memory. The first of them are *head*, which was received
-        before. Raises PeerClosedError at the end of the stream."""
+        """Return exactly *size* bytes, in new memory. They begin with *head*, which was received before.
+        Raises PeerClosedError at the end of the stream."""
 
     def receive_some(self, limit: int, time_left: TimeLeft) -> bytes:
         """Return the bytes that have arrived, at least one and at most *limit*. Waits if there are none.

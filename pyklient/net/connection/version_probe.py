@@ -88,9 +88,9 @@ def probe_versions(
 ) -> Versions | None:
     """Find out the versions of the broker at *endpoint*, which has not answered ApiVersions, and return them.
 
-    Return None if the broker closes the connection at requests that every broker before Kafka 4.0 answers.
-    Each call of *connected* returns a new connection. Raises KafkaTimeoutError if the broker answers nothing
-    in time, and the errors of *connected*.
+    Return None if the broker closes the connection instead of answering requests that every broker before
+    Kafka 4.0 answers. Each call of *connected* returns a new connection. Raises KafkaTimeoutError if the
+    broker answers nothing in time, and the errors of *connected*.
     """
     probe = _Probe(connected(), endpoint, client_id, deadline)
     try:

@@ -16,10 +16,11 @@ from pyklient.topic_partition import TopicPartition
 __all__ = ["EARLIEST", "LATEST", "ListedOffset", "list_offsets"]
 
 EARLIEST: Final = -2
-"""The number that a ListOffsets request has in place of a time, to ask for the first offset in the log."""
+"""The number that asks for the first offset in the log, if a ListOffsets request has it in place of a
+time."""
 
 LATEST: Final = -1
-"""The number that a ListOffsets request has in place of a time, to ask for the end of the log."""
+"""The number that asks for the end of the log, if a ListOffsets request has it in place of a time."""
 
 _FIRST_BY_RECORD: Final = 1
 """The first version of ListOffsets that looks up records by time (Kafka 0.10.1). Older versions look up
@@ -45,12 +46,12 @@ class ListedOffset(NamedTuple):
 def list_offsets(
     wanted: Mapping[TopicPartition, int], isolation_level: int = 0, *, by_segment: bool = False
 ) -> Dialogue[dict[TopicPartition, ListedOffset]]:
-    """Return, for each partition in *wanted*, the offset of the first record at or after a time in
-    milliseconds.
+    """Return the offset of the first record at or after a time, for each partition in *wanted*.
 
-    The time may also be LATEST or EARLIEST. If *isolation_level* is 1, the log ends at the last stable
-    offset. Asks the leader of each partition, and the new leader if the leader changes. Raises a BrokerError
-    for a topic that does not exist, and any other error that is not retriable.
+    *wanted* maps each partition to its time in milliseconds, or to LATEST or EARLIEST. If *isolation_level*
+    is 1, the log ends at the last stable offset. Asks the leader of each partition, and the new leader if the
+    leader changes. Raises a BrokerError for a topic that does not exist, and any other error that is not
+    retriable.
 
     Brokers before 0.10.1 know the times of log segments, and not of records. If *by_segment* is true, such a
     broker is asked for the start of a segment: all records at or after the time follow this offset, but
@@ -73,9 +74,9 @@ def _list_missing(
 ) -> Dialogue[BrokerError | None]:
     """Ask once for each partition that is not in *found* yet, and add the offsets to *found*.
 
-    Returns None if *found* is complete. Raises a retriable error if another attempt may succeed; ``retried``
-    then makes one. Returns the error of a partition whose leader cannot be found by trying again. Raises any
-    other error that is not retriable.
+    Returns None if *found* is complete. Returns the error of a partition whose leader cannot be found, if
+    trying again would not help. Raises a retriable error if another attempt may succeed; ``retried`` then
+    makes one. Raises any other error that is not retriable.
     """
     missing = [partition for partition in wanted if partition not in found]
     if not missing:

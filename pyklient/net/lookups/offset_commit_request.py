@@ -23,9 +23,9 @@ def offset_commit_request(
 ) -> OffsetCommitRequest:
     """Return the request that commits *positions* as the member with the given generation and ids.
 
-    Without these, the request does not come from a member, and the broker accepts it only if the group has no
-    members. The broker keeps the offsets for *retention_ms*. If *retention_ms* is None, the broker's settings
-    decide how long it keeps them.
+    Without a generation and ids, the request does not come from a member, and the broker accepts it only if
+    the group has no members. The broker keeps the offsets for *retention_ms*. If *retention_ms* is None, the
+    broker's settings decide how long it keeps them.
     """
     topics: dict[str, list[OffsetCommitRequest.OffsetCommitRequestTopic.OffsetCommitRequestPartition]] = {}
     for (topic, partition), position in positions.items():
@@ -63,8 +63,8 @@ def commit_errors(response: OffsetCommitResponse) -> dict[TopicPartition, int]:
 def unconfirmed(
     group_id: str, response: OffsetCommitResponse, positions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, ProtocolError]:
-    """Return an error for each partition in *positions* that *response* leaves out, so that nobody knows
-    whether its offset was committed."""
+    """Return an error for each partition in *positions* that *response* leaves out. It is not known whether
+    the offset of such a partition was committed."""
     return {
         where: ProtocolError(
             f"cannot tell whether the offset of {where} for group {group_id} was committed: the response "

@@ -33,7 +33,8 @@ class FetchedOffsets(NamedTuple):
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """Return the committed offset of each of *partitions*, or None for a partition without one.
 
-        Raises ProtocolError if the response, which is about the group *group_id*, leaves out one of them.
+        Raises ProtocolError if the response leaves out one of *partitions*. The error names the group
+        *group_id*.
         """
         if missing := left_out(self.response, partitions):
             raise ProtocolError(
@@ -79,7 +80,7 @@ def fetched_offsets(response: Any) -> FetchedOffsets:
 
 
 def left_out(response: Any, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-    """Return those of *partitions* that are not in *response*, the response to a request about committed
+    """Return the *partitions* that are missing in *response*, the response to a request about committed
     offsets."""
     contained = {
         TopicPartition(topic.name, each.partition_index)

@@ -23,7 +23,7 @@ from pyklient.topic_partition import TopicPartition, numbers_by_topic
 __all__ = ["PartitionProducer", "TransactionListing", "describe_producers", "list_transactions"]
 
 _WITH_DURATION: Final = 1
-"""The first version of ListTransactions that selects transactions by the time for which they are open."""
+"""The first version of ListTransactions with a filter for how long a transaction has been open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,8 @@ def list_transactions(
 
     Each returned id has one of *states*, belongs to one of *producer_ids*, and has a transaction that has
     been open for longer than *longer_than_ms*. An argument that is empty or None excludes no id. Raises
-    UnsupportedVersionError if a broker is older than Kafka 3.0, or than 3.8 with *longer_than_ms*.
+    UnsupportedVersionError if a broker is older than Kafka 3.0, or older than 3.8 if *longer_than_ms* is
+    given.
     """
     metadata: Metadata = yield Refresh(())
     found: list[TransactionListing] = []

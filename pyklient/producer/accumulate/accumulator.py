@@ -5,7 +5,7 @@ The kernel's ``Appender`` handles a plain ``send`` alone. A record that the kern
 reason is a wrong argument, ``append_slowly`` raises an error.
 
 The batch lock (see ``pyklient.producer.locks``) is held while a batch is begun, while a thread joins or
-leaves the queue for memory, and while batches are counted. Each step leaves consistent state, because a
+leaves the queue for memory, and while batches are counted. Each step leaves the state consistent, because a
 signal handler or a finalizer may call ``send`` in the middle of a ``send``, and Ctrl-C may end a ``send``
 anywhere.
 """
@@ -38,8 +38,8 @@ __all__ = ["Clocks", "RecordAccumulator"]
 
 _GATHERING: Final = 0.005
 """The seconds for which a thread waits for more memory when its record already fits. A thread also waits this
-long for the memory of sealed batches, before it seals the open batches. If brokers are slow, batches that are
-sealed early are small, and are not sent earlier."""
+long for the memory of sealed batches, before it seals the open batches. If brokers are slow, sealing batches
+early makes them smaller, but does not send them earlier."""
 
 
 class Clocks(NamedTuple):
@@ -91,10 +91,12 @@ class RecordAccumulator:
         self._waiting = WaitingThreads()
         self._unfinished = UnfinishedBatches()
         self._extra_memory = 0
-        """The memory of the batch whose callbacks run now. A ``send`` in these callbacks may use it."""
+        """The memory, in bytes, of the batch whose callbacks run now. A ``send`` in these callbacks may use
+        this memory."""
         self._closed_by: KafkaError | None = None
         self._held_by: KafkaError | None = None
-        """The error that each ``send`` raises outside a transaction. None without transactions."""
+        """The error that each ``send`` raises between a call of ``hold`` and a call of ``admit``. None at
+        other times."""
 
     def append_slowly(
         self,
@@ -165,7 +167,7 @@ class RecordAccumulator:
         self.counts.forget(topic)
 
     def shrunk(self, batch: Batch, saved: int) -> None:
-        """Release the *saved* bytes of memory by which compression has made *batch* smaller."""
+        """Release *saved* bytes of memory, because compression has made *batch* smaller by this size."""
         batch.charged -= saved
         self._release(saved)
 
@@ -191,8 +193,8 @@ class RecordAccumulator:
             self._waiting.wake_all()
 
     def abandon(self, error: KafkaError) -> None:
-        """Make every ``send`` raise *error* from now on, in a child process after a fork. No lock is taken,
-        because a thread of the parent may have held it at the fork."""
+        """Make every ``send`` raise *error* from now on, in a child process after a fork. Take no lock,
+        because a thread of the parent process may have held the lock at the fork."""
         self._closed_by = error
         self.appender.shut()
         self.tracker.abandon(error)
@@ -232,7 +234,8 @@ class RecordAccumulator:
                 self._started = True
 
     def deadline(self) -> float:
-        """Return the time until which the calling thread may wait. The sender's thread must not wait."""
+        """Return the time until which the calling thread may wait. For the sender's thread, which must not
+        wait, return the present time."""
         return self.clocks.monotonic() + (0.0 if self.thread.is_current() else self.limits.max_block)
 
     def _append_or_wait(
@@ -243,10 +246,11 @@ class RecordAccumulator:
         on_delivery: Callable[[Delivery], object] | None,
         deadline: float,
     ) -> Delivery | None:
-        """Append *record* to partition *number* (None: the sticky one). If memory is short, wait for it.
+        """Append *record* to partition *number* (None: the sticky one). If memory is short, wait for memory.
 
         Return None if the partitions of the topic have changed meanwhile. Raises BufferFullError if there is
-        not enough memory at *deadline*, or, in the sender's thread, now.
+        not enough memory at *deadline*. The sender's thread does not wait for memory; there, the error is
+        raised at once.
         """
         memory = self.limits.buffer_memory
         with self.tracker.lock:
@@ -267,7 +271,8 @@ class RecordAccumulator:
     def _append_when_it_fits(
         self, append: Callable[[int], Delivery | None], topic: str, record: CheckedRecord, deadline: float
     ) -> Delivery | None:
-        """Wait until there is enough memory for *record*, and call *append*."""
+        """Wait until there is enough memory for *record*. Then call *append* with the limit of the memory,
+        and return its result."""
         memory, waiting, wakeup = self.limits.buffer_memory, self._waiting, Wakeup()
         try:
             with self.tracker.lock:
@@ -308,8 +313,9 @@ class RecordAccumulator:
         on_delivery: Callable[[Delivery], object] | None,
         limit: int,
     ) -> Delivery | None:
-        """Append *record* to the open batch of its partition or to a new one. Return None if there is not
-        enough memory, or if the topic's partitions have changed. The batch lock must be held."""
+        """Append *record* to the open batch of its partition or to a new one. Return None if the record would
+        need more than *limit* bytes of memory in all, or if the topic's partitions have changed. The batch
+        lock must be held."""
         key, value, timestamp_ms, headers, _ = record
         appender = self.appender
         chosen = appender.sticky_partition(topic) if number is None else number

@@ -1,7 +1,7 @@
 """Seals the batches of a producer. A sealed batch accepts no more records, so that it can be compressed and
 sent.
 
-A batch is sealed here, in a method of ``BatchSealer`` for each reason:
+This module seals a batch for one of these reasons, each in its own method of ``BatchSealer``:
 
 - The next record does not fit into the batch, or one record has filled it.
 - The next records go to another partition, or a batch of a mirror follows.
@@ -56,20 +56,20 @@ class BatchSealer:
         return self._appender.begin_batch(topic, partition, created, announce)
 
     def seal_if_full(self, batch: Batch) -> None:
-        """Seal *batch*, which the sender knows, if its only record has filled it."""
+        """Seal *batch*, which was just begun, if its first record has filled it."""
         if batch.size >= self._batch_size:
             self._appender.seal_batch(batch)
 
     def seal_for_memory(self, open_batches: Iterable[Batch], now: float) -> None:
-        """Seal *open_batches* and make them due, because memory is short. Those that are due at the time
-        *now*, because ``linger`` has passed, stay open until the sender sends them."""
+        """Seal *open_batches* and make them due, because memory is short. Batches whose ``linger`` has passed
+        at the time *now* are due already. They stay open until the sender sends them."""
         for batch in open_batches:
             if batch.created + self.linger > now:
                 self.seal_early(batch)
 
     def seal_for_flush(self, unfinished: Iterable[Batch]) -> None:
         """Seal the open batches among *unfinished*, because ``flush`` or ``close`` was called. Make the last
-        batch of each partition due, and so the partition."""
+        batch of each partition due, so that the sender checks the partition."""
         last: dict[tuple[str, int], Batch] = {}
         for batch in unfinished:
             if not batch.sealed:

@@ -12,11 +12,11 @@ __all__ = ["ForwardedBatch"]
 
 
 class ForwardedBatch(Batch):
-    """A batch with the records of *source*, a batch of record format 2 that was fetched. It is sealed from
-    the start.
+    """A batch with the records of *source*, a batch of record format 2 that was fetched. The new batch is
+    sealed from the start.
 
-    The records are sent as they are, without decoding them. They get a new header, with this producer's id
-    and sequence number.
+    The records are sent as they are, and are not decoded. The batch gets a new header, with this producer's
+    id and sequence number.
     """
 
     def __init__(

@@ -32,7 +32,7 @@ class Limits(NamedTuple):
             )
 
     def holds_batch(self, size: int) -> bool:
-        """Return True if a batch of *size* bytes may be sent as one batch."""
+        """Return True if a batch of *size* bytes is not larger than the options allow."""
         return size <= self.max_request_size and size + Appender.OVERHEAD <= self.buffer_memory
 
     def buffer_full(self, topic: str, reason: str) -> BufferFullError:

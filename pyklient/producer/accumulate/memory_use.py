@@ -7,7 +7,8 @@ from pyklient.kernel import Appender
 __all__ = ["MemoryUse"]
 
 _MUCH: Final = 8
-"""An eighth of ``buffer_memory`` is much: a thread that waits for memory continues when it is free."""
+"""The divisor of ``buffer_memory`` in ``much``. A thread that waits for memory continues when so much is
+free."""
 
 
 class MemoryUse:
@@ -25,14 +26,15 @@ class MemoryUse:
 
     @property
     def is_short(self) -> bool:
-        """True if more than half of the memory is used: users' threads send faster than the brokers store."""
+        """True if more than half of the memory is used, which means that users' threads send records faster
+        than the brokers store them."""
         return self._appender.used_memory > self._limit // 2
 
     @property
     def much_is_free(self) -> bool:
         """True if a thread that waits for memory should continue now.
 
-        If it continued as soon as its record fits, and brokers are slow, each record would cost a change of
-        threads.
+        The thread waits until more memory is free than its record needs. Otherwise, if brokers are slow, each
+        record would cost a change of threads.
         """
         return self._appender.used_memory <= self._limit - self.much

@@ -34,7 +34,7 @@ class PartitionChoice:
         self._sticky = sticky
 
     def partition_count(self, topic: str, deadline: float) -> int:
-        """Return the number of partitions of *topic*. If it is not known, wait for the metadata until
+        """Return the number of partitions of *topic*. If the number is not known, wait for the metadata until
         *deadline*, as ``TopicMetadata.wait`` does."""
         count = self._appender.partition_count(topic)
         if not count:

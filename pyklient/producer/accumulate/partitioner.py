@@ -53,9 +53,9 @@ class StickyPartitioner:
     def next(self, available: Sequence[int], count: int, current: int, unfinished: Mapping[int, int]) -> int:
         """Return a partition other than *current*, if there is another one.
 
-        The partition is one of *available*, the partitions that have a leader. If *available* is empty, it is
-        one of all *count* partitions. *unfinished* maps partitions to the number of their unfinished batches.
-        A partition without unfinished batches is not in *unfinished*.
+        The partition is one of *available*, the partitions that have a leader. If *available* is empty, the
+        partition is one of all *count* partitions. *unfinished* maps partitions to the number of their
+        unfinished batches. A partition without unfinished batches is not in *unfinished*.
         """
         candidates = available or range(count)
         if len(candidates) == 1:

@@ -1,7 +1,8 @@
 """The batches of a producer whose records do not all have a result yet.
 
-No method but ``all`` takes a time that grows with the number of unfinished batches. There may be tens of
-thousands of them, and each record that waits for memory asks which of them are open.
+The time that a method takes does not grow with the number of unfinished batches, except for ``all``. There
+may be tens of thousands of unfinished batches, and each record that waits for memory asks which of them are
+open.
 """
 
 from collections import OrderedDict
@@ -46,7 +47,8 @@ class UnfinishedBatches:
         return next(iter(self._batches), None)
 
     def counts(self, topic: str) -> Mapping[int, int]:
-        """Return the number of unfinished batches of each partition of *topic* that has some."""
+        """Return the number of unfinished batches by partition of *topic*. Partitions without unfinished
+        batches are left out."""
         return self._counts.get(topic, _NONE)
 
     def add(self, batch: Batch) -> None:
@@ -72,7 +74,7 @@ class UnfinishedBatches:
     def drain_open(self) -> list[Batch]:
         """Return all batches that are not sealed yet, the oldest first. The caller seals them.
 
-        The time of all calls together grows with the number of batches that were added, and not with the
+        The time that all calls take together depends on the number of batches that were added, and not on the
         number of calls.
         """
         batches = [batch for batch in self._maybe_open if not batch.sealed]

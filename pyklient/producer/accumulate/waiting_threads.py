@@ -23,7 +23,7 @@ class WaitingThreads:
         that is free."""
 
     def add(self, wakeup: Wakeup) -> None:
-        """Add the thread that waits for *wakeup* at the end."""
+        """Append the thread that waits for *wakeup* to the waiting threads."""
         self.wakeups.append(wakeup)
 
     def is_first(self, wakeup: Wakeup) -> bool:
@@ -32,12 +32,12 @@ class WaitingThreads:
 
     def need_memory(self, much_is_free: bool) -> bool:
         """Return True if the first thread is to be woken, because memory was released. *much_is_free* is the
-        result of ``Limits.much_is_free``. The lock is not needed."""
+        value of ``MemoryUse.much_is_free``. The lock is not needed."""
         return bool(self.wakeups) and (much_is_free or not self.gathering)
 
     def wake_first(self) -> None:
-        """Wake the thread that has waited longest. It then checks if there is enough memory, and wakes the
-        next thread when it does not wait any more."""
+        """Wake the thread that has waited longest. This thread then checks if there is enough memory. When
+        its own wait ends, it wakes the next thread."""
         if self.wakeups:
             self.wakeups[0].set()
 

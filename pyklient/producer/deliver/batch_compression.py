@@ -21,8 +21,8 @@ class BatchCompressor:
         self._counts = accumulator.counts
 
     def compress(self, batch: Batch) -> SealedBatch | None:
-        """Seal *batch* if it is still open, and return its records compressed. If *batch* has no records, it
-        is done; return None.
+        """Seal *batch* if it is still open, and return its records compressed. If *batch* has no records,
+        finish it and return None.
 
         Compression runs without the GIL. The memory that compression saves is released.
         """

@@ -57,11 +57,11 @@ class BrokerQueue(Timed):
     ) -> None:
         self.node_id = node_id
         self.requests = ProduceRequests(node_id, client, options, responses)
-        """The partitions that have a batch to send to this broker, from which requests are made."""
+        """The partitions that have a batch to send to this broker. Makes requests from their batches."""
         self.in_flight = 0
         """The number of requests that were sent and have no response yet."""
         self._bytes_in_flight = 0
-        """The size of the batches of these requests."""
+        """The size in bytes of the batches in all requests in flight."""
         self.paused_until = 0.0
         """The time before which nothing is sent, because the broker throttles this client or could not be
         reached."""
@@ -119,11 +119,12 @@ class BrokerQueue(Timed):
         return bool(self.requests.line)
 
     def _gathers(self) -> bool:
-        """Return True if the next request waits for a response, because its batches can grow until then.
+        """Return True if the next request waits until a response arrives, because its batches can grow
+        meanwhile.
 
         If memory is short, the broker is slower than the users' threads, and has enough to do with a few
-        large requests. It would not store the records of another request sooner, and its batches would be
-        smaller.
+        large requests. Another request that is sent now would have smaller batches, and the broker would not
+        store their records sooner.
         """
         is_busy = self.in_flight >= _ENOUGH and self._bytes_in_flight >= self._memory.much
         return is_busy and self._memory.is_short and not self.requests.line[0].is_complete
@@ -237,7 +238,7 @@ class BrokerQueue(Timed):
                 self._responses.fail_all(queue, failure)
 
     def _not_sent(self, request: InFlightRequest, error: KafkaError) -> None:
-        """Remove *request* from the requests in flight, because nothing of it has reached the broker. Retry
+        """Remove *request* from the requests in flight, because no part of it has reached the broker. Retry
         or fail its batches."""
         self._end(request)
         self._lose_connection(request)

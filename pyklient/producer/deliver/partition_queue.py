@@ -68,7 +68,8 @@ class PartitionQueue(Timed):
         self.sequences = sequences
         self.transactional = sequences is not None and sequences.transactional
         self.in_line = False
-        """True while the queue waits in a BrokerQueue to be sent. The BrokerQueue sets this attribute."""
+        """True while the queue waits in a BrokerQueue for its next batch to be sent. The BrokerQueue sets
+        this attribute."""
         self.blocked_by: KafkaError | None = None
         """The failure because of which the queue cannot send now, such as an unreachable leader. It is newer
         than the failures of the batches."""
@@ -120,15 +121,15 @@ class PartitionQueue(Timed):
     def note_change(self) -> None:
         """Tell the sender to check the queue, because a batch was added or sealed.
 
-        If the sender has checked the queue since its first waiting batch was sealed, the change makes no
-        difference. The queue is checked again after a response and at the time of its timer anyway.
+        Do nothing if the sender has checked the queue since its first waiting batch was sealed. In that case,
+        the sender checks the queue after a response or at the time of its timer anyway.
         """
         if self._waiting and self._waiting[0] is not self._checked:
             self._changed[self] = None
 
     def leave_line(self) -> None:
-        """Record that the queue does not wait in a BrokerQueue any more, and is to be checked if it has a
-        batch."""
+        """Record that the queue does not wait in a BrokerQueue any more. If the queue has a batch, tell the
+        sender to check the queue."""
         self.in_line = False
         if self._waiting or self._to_retry:
             self._changed[self] = None
@@ -170,7 +171,7 @@ class PartitionQueue(Timed):
         """Return the time at which to check the queue again if nothing else happens.
 
         At that time a batch expires, or its ``linger_ms`` have passed, or it may be retried. A batch that is
-        already due waits for an event, such as a response, and is not considered.
+        already due is left out, because it waits for an event, such as a response.
         """
         check = self._next_expiry()
         if self._to_retry and not self._in_flight and now < self._retry_at < check:
@@ -269,7 +270,8 @@ class PartitionQueue(Timed):
         self._changed[self] = None
 
     def drain_outcomes(self) -> list[tuple[Batch, Outcome]]:
-        """Return, in order, the outcomes that may be reported now: no earlier batch is unfinished."""
+        """Return, in order, the outcomes that may be reported now, because all earlier batches have
+        finished."""
         return self.outcomes.drain((self._in_flight, self._to_retry))
 
     def without_idempotence(self) -> None:

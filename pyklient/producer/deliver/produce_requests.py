@@ -36,7 +36,7 @@ class RequestOptions(NamedTuple):
 
     @classmethod
     def of(cls, config: ProducerConfig, transaction: Transaction | None) -> "RequestOptions":
-        """Return the options of a producer with the options *config*."""
+        """Return the options of the Produce requests of a producer that has the options *config*."""
         return cls(
             config.acks_wire,
             config.request_timeout_ms / 1000,
@@ -83,7 +83,7 @@ class ProduceRequests:
         self._timeout_ms = int(options.timeout * 1000)
         self._responses = responses
         self._snapshot: Metadata | None = None
-        """The metadata that ``drop_moved`` used last. The method has nothing to do until the metadata
+        """The metadata that ``drop_moved`` used last. ``drop_moved`` has nothing to do until the metadata
         changes."""
 
     def enqueue(self, queue: PartitionQueue) -> None:

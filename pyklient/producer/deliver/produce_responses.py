@@ -158,7 +158,7 @@ class ProduceResponses:
     def _apply_error(
         self, queue: PartitionQueue, batch: SealedBatch, one: PartitionResponse, now: float
     ) -> None:
-        """Apply *one*, the part of a response that belongs to *batch* and has an error code: report the
+        """Apply *one*, which is the part of a response for *batch*, and contains an error code. Report the
         batch, send it again or split it. The response has arrived at the time *now*."""
         code = one.error_code
         action = self._policy.after_error_code(batch, code)
@@ -201,8 +201,9 @@ class ProduceResponses:
             self.failed(queue, batch, error, in_doubt=not is_certainly_not_stored(code))
 
     def _note_lost_sequences(self, queue: PartitionQueue, code: int) -> None:
-        """Record that the next transaction needs a new epoch if a leader has rejected a batch with *code*
-        because of its sequence number or epoch, although no earlier batch of *queue* has failed."""
+        """Record that the next transaction needs a new epoch, if two conditions are true: a leader has
+        rejected a batch with *code* because of its sequence number or epoch, and no earlier batch of *queue*
+        has failed."""
         if self._transaction is None or queue.sequences is None or not is_out_of_sequence(code):
             return
         if not queue.sequences.broken:

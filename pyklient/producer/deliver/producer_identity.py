@@ -2,8 +2,8 @@
 
 A partition gets the current producer id, which is stored here, with its first batch. It then keeps the id in
 its ``Sequences``. The identity of a transactional producer comes from the transaction coordinator instead
-(``pyklient.producer.transaction_manager``). When it changes, all partitions change to the new identity at
-once.
+(``pyklient.producer.transaction_manager``). When this identity changes, all partitions change to the new
+identity at once.
 """
 
 import logging
@@ -45,8 +45,9 @@ class IdentityResult(NamedTuple):
 class ProducerIdentity(Timed):
     """Gets a producer id when a partition needs one. Callers must hold the sender lock.
 
-    If idempotence is *wanted* but not *required*, and the broker has no producer ids or does not grant an id,
-    the producer continues without idempotence. The request runs on *worker*. *timeout* is in seconds.
+    If idempotence is *wanted* but not *required*, and the broker does not support producer ids or does not
+    grant one, the producer continues without idempotence. The request runs on *worker*. *timeout* is in
+    seconds.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class ProducerIdentity(Timed):
         self.current: Identity | None = None
         """The producer id, and the epoch in which a partition begins if it gets the producer id now.
 
-        A transactional producer sets it in the thread of the program, while no batch is unfinished.
+        A transactional producer sets this attribute in a thread of the program, while no batch is unfinished.
         """
         self._client = client
         self._backoff = backoff
@@ -151,7 +152,7 @@ class ProducerIdentity(Timed):
         """Return True if the producer continues without idempotence after *failure*.
 
         The producer continues if the user has not asked for idempotence explicitly, and the broker does not
-        support or allow it.
+        support or allow idempotence.
         """
         if self._required:
             return False

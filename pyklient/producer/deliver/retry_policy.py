@@ -23,7 +23,7 @@ class Action(Enum):
     STORED = auto()
     """Report the batch as delivered."""
     RETRY = auto()
-    """Send the same bytes again, because the failure may pass."""
+    """Send the same bytes again, because the failure may be temporary."""
     RETRY_IN_SEQUENCE = auto()
     """Send the batch again after the earlier batches. If no earlier batch is left, send it in a new epoch. It
     was not stored, because the broker lacks an earlier batch or has forgotten this producer."""

@@ -225,7 +225,7 @@ class Sender(SenderWork, Timed):
 
     def _route(self, queue: PartitionQueue) -> None:
         """Append *queue*, which has a batch to send, to the BrokerQueue of its partition's leader. If the
-        leader or the producer id is not known yet, record that *queue* waits for it."""
+        leader or the producer id is not known yet, record that *queue* waits."""
         if self._waiting_for_leader:
             self._waiting_for_leader.discard(queue)
         if self._waiting_for_identity:
@@ -312,8 +312,8 @@ class Sender(SenderWork, Timed):
         self._check_again(waiting, failure)
 
     def _fail_missing(self, waiting: set[PartitionQueue], metadata: Metadata) -> None:
-        """If the producer is closing, fail the records of the topics that brokers have not known for
-        ``GONE_AFTER`` seconds."""
+        """If the producer is closing, fail the records of topics that were missing from the metadata for
+        ``GONE_AFTER`` seconds. *waiting* are the queues that have no leader."""
         self._topics.note_missing({queue.topic for queue in waiting}, metadata)
         for queue in waiting if self._closing else ():
             if self._topics.is_gone(queue.topic):

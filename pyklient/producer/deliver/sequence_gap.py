@@ -33,13 +33,13 @@ class SequenceGap:
             self.first = min(self.first or batch.order, batch.order)
 
     def stored(self, batch: SealedBatch) -> None:
-        """Record that the broker has stored *batch*: then no batch that precedes it has left a gap."""
+        """Record that the broker has stored *batch*. This shows that no earlier batch has left a gap."""
         if self.doubt is not None and batch.order > self.doubt:
             self.doubt = None
 
     def may_close(self, to_retry: Sequence[SealedBatch]) -> bool:
-        """Return True if a new epoch may begin, because nothing is in flight and *to_retry*, the batches to
-        be sent again in order, has no batch before the gap."""
+        """Return True if a new epoch may begin, because no batch before the gap is left. Call this when
+        nothing is in flight. *to_retry* has the batches that are to be sent again, in order."""
         if self.first is not None:
             return not to_retry or to_retry[0].order >= self.first
         return self.doubt is not None and not to_retry

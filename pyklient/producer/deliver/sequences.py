@@ -17,8 +17,7 @@ _tuple_new = tuple.__new__
 class BatchIdentity(NamedTuple):
     """Producer id, epoch and first sequence number, as in the header of a batch.
 
-    A batch that is sent again keeps them, unless it is certain that the earlier attempt has not stored the
-    batch.
+    A batch that is sent again keeps its identity, unless the broker has certainly not stored the batch.
     """
 
     producer_id: int
@@ -91,8 +90,8 @@ class Sequences:
             self.used_up, self.producer_id = self.producer_id, -1
 
     def end_of_transaction(self) -> None:
-        """Continue after the last stored batch, because the transaction in which batches have failed is
-        aborted. If a failed batch may have been stored, the producer has a new epoch, and ``adopt`` follows.
+        """If batches of the aborted transaction have failed, continue after the last stored batch. If a
+        failed batch may have been stored, the producer has a new epoch, and ``adopt`` follows.
         """
         if self.broken:
             self._next = self._stored

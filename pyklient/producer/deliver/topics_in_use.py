@@ -33,7 +33,7 @@ class TopicsInUse:
     def forget_idle(self, known: Collection[str], busy: Collection[str]) -> set[str]:
         """Forget the topics that are idle, and return them.
 
-        A topic is idle if it is not *busy*, and was not used for ``metadata_max_idle_ms``. *known* has the
+        A topic is idle if it is not in *busy*, and was not used for ``metadata_max_idle_ms``. *known* has all
         topics for which the producer keeps state.
         """
         now = time.monotonic()

@@ -29,13 +29,13 @@ from pyklient.topic_partition import TopicPartition
 __all__ = ["TransactionBatches"]
 
 _TIMEOUT: Final = 30.0
-"""The time-out of one request for partitions, in seconds. The request is repeated until the batches
-expire."""
+"""The time-out, in seconds, of one request that adds partitions to the transaction. The request is repeated
+until the batches expire."""
 
 
 class TransactionBatches(Timed):
-    """Lets the batches of *transaction* pass, and fails them if the transaction cannot be committed. Callers
-    must hold the sender lock.
+    """Decides when the batches of *transaction* may be sent, and fails them if the transaction cannot be
+    committed. Callers must hold the sender lock.
 
     *queues* are the queues of all partitions. Requests to the coordinator run on *worker*.
     """
@@ -64,8 +64,8 @@ class TransactionBatches(Timed):
         self._added: set[TopicPartition] = set()
         self._waiting: dict[TopicPartition, PartitionQueue] = {}
         self._missing: set[TopicPartition] = set()
-        """The waiting partitions that the coordinator did not know. They are not asked for together with
-        others, because the coordinator then would not add the others."""
+        """The waiting partitions that the coordinator did not know. A request for other partitions leaves
+        them out, because the coordinator adds either all partitions of a request or none."""
         self._asking = False
         self._failures = 0
 
@@ -107,14 +107,15 @@ class TransactionBatches(Timed):
                 queue.sequences.end_of_transaction()
 
     def await_requests(self, timeout: float) -> bool:
-        """Wait until the coordinator has answered the last request for partitions, for at most *timeout*
-        seconds. Return True if it has. Called without the sender lock, after the last batch is done."""
+        """Wait until the coordinator has answered the last request to add partitions, for at most *timeout*
+        seconds. Return True if it has answered. Called without the sender lock, after the last batch is
+        done."""
         answered = Wakeup()
         self._worker.run(answered.set)
         return answered.wait(timeout)
 
     def on_timer(self) -> None:
-        """Start a request for the waiting partitions on the worker."""
+        """Start a request on the worker that adds the waiting partitions."""
         identity = self._identity.current
         if not self._waiting or identity is None or self._transaction.failure is not None:
             return
@@ -126,8 +127,8 @@ class TransactionBatches(Timed):
     def _answered(
         self, serial: int, codes: dict[TopicPartition, ErrorFacts], failure: KafkaError | None
     ) -> None:
-        """Apply the response *codes*, or the *failure* to get one, to the transaction with the number
-        *serial*."""
+        """Apply the outcome of a request to add partitions to the transaction with the number *serial*.
+        *codes* are the errors of the partitions. *failure* is not None if there was no response."""
         self._asking = False
         if serial != self._transaction.serial:
             return
@@ -157,7 +158,8 @@ class TransactionBatches(Timed):
     # On the worker's thread:
 
     def _in_vain(self) -> KafkaError | None:
-        """Return an error if the transaction cannot be committed any more, and so needs no partitions."""
+        """Return an error if the transaction cannot be committed any more, so that adding partitions is
+        useless."""
         return self._transaction.dropping
 
     def _ask(self, serial: int, identity: Identity, partitions: frozenset[TopicPartition]) -> None:

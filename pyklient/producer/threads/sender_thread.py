@@ -3,9 +3,9 @@
 The sender's state (queues of partitions and brokers, retries, sequence numbers) is used only with the sender
 lock held. Other threads put functions into the inbox. A *pass* of the sender takes the lock, calls the
 functions in the inbox, fires due timers and calls ``SenderWork.step``. The sender's thread makes a pass
-whenever there is a reason to, and sleeps until the next timer. A connection's reader thread that brings a
-response makes a pass itself if the lock is free, because a record is confirmed sooner if no other thread has
-to wake.
+whenever something has happened, and sleeps until the next timer. When a response arrives, the connection's
+reader thread makes a pass itself if the lock is free. So the records are confirmed sooner, because no other
+thread has to wake.
 """
 
 import logging
@@ -67,9 +67,9 @@ class SenderThread:
     the thread looks for new batches. If no response arrives, it looks for new batches after *nap* seconds.
 
     After something has woken the thread, its next sleep lasts for *lookout* seconds at most, if that is not
-    0. A batch that is begun meanwhile, and need not be sent before the end of this sleep, does not have to
-    wake the thread. In a program with one short transaction after the other, this saves a change of threads
-    for each transaction.
+    0. A batch that is begun during this sleep does not wake the thread, unless it must be sent before the
+    sleep ends. In a program with one short transaction after the other, this saves a change of threads for
+    each transaction.
     """
 
     def __init__(self, name: str, nap: float = _NAP, *, lookout: float = 0.0) -> None:
@@ -248,8 +248,8 @@ class SenderThread:
         return work.has_new_batches()
 
     def _sleep(self, work: SenderWork) -> bool:
-        """Sleep until the next timer, a posted function, or a call of ``wake``. Return False if the time is
-        over."""
+        """Sleep until the next timer, a posted function, or a call of ``wake``. Return True if something
+        other than the timer has ended the sleep."""
         left = min(self._sleeps_until - time.monotonic(), _LONGEST_SLEEP)
         woken = left > 0
         # _sleeps_until is set before these checks: a batch that is added after them wakes this thread.

@@ -108,8 +108,8 @@ def initialize(
     """Return a producer id with a new epoch, and the version of the protocol for transactions.
 
     The coordinator aborts the open transaction of *transactional_id*, if there is one. If *known* is given,
-    the coordinator raises the epoch of this identity, unless another producer has taken over. In that case it
-    returns an error (KIP-360).
+    the coordinator raises the epoch of this identity, unless another producer has taken over. In that case,
+    the coordinator returns an error (KIP-360).
     """
     request = InitProducerIdRequest(
         transactional_id=transactional_id,
@@ -142,8 +142,8 @@ def add_partitions(
     """Add *partitions* to the transaction (version 1 of the protocol). Return the error code of each
     partition.
 
-    The coordinator adds either all partitions or none. If an error concerns the whole request, tries again if
-    it is retriable, and otherwise raises it.
+    The coordinator adds either all partitions or none. After an error that concerns the whole request, tries
+    again if the error is retriable, and otherwise raises the error.
     """
     request = AddPartitionsToTxnRequest(
         v3_and_below_transactional_id=transactional_id,
@@ -209,7 +209,7 @@ def commit_offsets(
     member: GroupMetadata,
     offsets: Mapping[TopicPartition, OffsetAndMetadata],
 ) -> Dialogue[None]:
-    """Send *offsets* of the group of *member* to *coordinator*, the coordinator of the group. They are
+    """Send *offsets* of the group of *member* to *coordinator*, the coordinator of the group. The offsets are
     committed together with the transaction. *version* is the transaction version.
 
     Raises BrokerError UNKNOWN_TOPIC_OR_PARTITION if a partition does not exist for some seconds.
@@ -296,8 +296,8 @@ def _commit_offsets(
 def end(
     coordinator: Coordinator, transaction: Transaction, identity: Identity, *, committed: bool
 ) -> Dialogue[Identity]:
-    """Return a dialogue that commits or aborts *transaction*, and returns the identity of the producer's next
-    transaction: in version 2 of the protocol, the coordinator has raised the epoch."""
+    """Return a dialogue that commits or aborts *transaction*. The result of the dialogue is the identity for
+    the producer's next transaction. In version 2 of the protocol, this identity has a new epoch."""
     transactional_id, version = transaction.transactional_id, transaction.version
     request = EndTxnRequest(
         transactional_id=transactional_id,
@@ -328,12 +328,14 @@ def end(
 def epoch_of_time_out(
     coordinator: Coordinator, transactional_id: str, identity: Identity
 ) -> Dialogue[Identity | None]:
-    """Return the identity, with a later epoch, under which the coordinator itself has aborted the transaction
-    of *identity*. No other producer has this epoch. Return None if another producer has taken over.
+    """Return the identity that the producer has after the coordinator has aborted its transaction because of
+    a time-out. The epoch is one higher than in *identity*, and no other producer has it. Return None if
+    another producer has taken over.
 
-    Call this in version 1 of the protocol, in which the coordinator answers in both cases that the epoch of
-    *identity* is too old. The coordinator must have confirmed the transaction, and no request to end it may
-    have succeeded: otherwise, the next epoch may be that of another producer. Needs Kafka 3.0.
+    Call this in version 1 of the protocol, in which the coordinator answers that the epoch of *identity* is
+    too old, both after a time-out and after a takeover. The coordinator must have confirmed the transaction,
+    and no earlier request to end the transaction may have succeeded. Otherwise, the next epoch may belong to
+    another producer. Needs Kafka 3.0.
     """
     request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
     # To abort an open transaction, the coordinator raises the epoch. A producer that takes over then raises

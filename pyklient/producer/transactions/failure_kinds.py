@@ -84,9 +84,9 @@ def unknown_outcome(transactional_id: str, cause: BaseException) -> CommitOutcom
 
 
 def fenced(transactional_id: str, cause: KafkaError, age: float, timeout_ms: int) -> ProducerFencedError:
-    """Return the error for a producer that was fenced, as *cause* says. Its transaction was open for *age*
-    seconds. If that is longer than *timeout_ms*, the brokers may have aborted it for that reason, because not
-    all brokers can tell a time-out from another producer."""
+    """Return the error for a producer that was fenced. *cause* is the error of the broker. The transaction
+    was open for *age* seconds. If that is longer than *timeout_ms*, the error says that the brokers may have
+    aborted the transaction for that reason: some brokers return the same *cause* after a time-out."""
     or_too_late = (
         f", or the brokers have aborted the transaction, because it was open for {age:.1f} s, which is "
         f"longer than transaction_timeout_ms={timeout_ms}"

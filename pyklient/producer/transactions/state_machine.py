@@ -83,7 +83,7 @@ class StateMachine:
         return deadline
 
     def require(self, name: str, *states: State) -> None:
-        """Raise an error if the method *name* was called in another state than *states*."""
+        """Raise an error if the method *name* was called in a state that is not one of *states*."""
         if self._error is not None:
             raise for_another(self._error)
         if self.state not in states:
@@ -120,8 +120,8 @@ class StateMachine:
 
 
 class _Call:
-    """A call that holds *lock*, the transaction lock of *machine*. This is less work than a generator as
-    context manager."""
+    """A call that holds *lock*, the transaction lock of *machine*. This context manager takes less time than
+    one that is made from a generator."""
 
     __slots__ = ("_lock", "_machine", "_name", "_timeout")
 

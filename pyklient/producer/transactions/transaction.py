@@ -14,8 +14,8 @@ _LAST_OF_VERSION_1 = 11
 class Transaction:
     """The current transaction of a producer with the id *transactional_id*, and the version of its protocol.
 
-    In version 1 of the protocol (KIP-98), partitions are added to the transaction by a request of their own.
-    In version 2 (KIP-890), Produce requests add them, and the end of each transaction brings a new epoch.
+    In version 1 of the protocol (KIP-98), a separate request adds partitions to the transaction. In version 2
+    (KIP-890), Produce requests add them, and the end of each transaction brings a new epoch.
 
     A thread of the program calls ``begin`` while no batch is unfinished. From then on, the sender changes
     the attributes while it holds the sender lock, until no batch is unfinished again.
@@ -30,7 +30,7 @@ class Transaction:
         """True once a request may have added a partition or a group to the transaction at the
         coordinator."""
         self.confirmed = False
-        """True once the coordinator has confirmed such a request."""
+        """True once the coordinator has confirmed a request that adds a partition or a group."""
         self.end_requests = 0
         """The number of requests to commit or abort the transaction."""
         self.failure: KafkaError | None = None
@@ -38,7 +38,8 @@ class Transaction:
         self.sequences_lost = False
         """True if a batch failed and may have been stored, so that the next transaction needs a new epoch."""
         self.dropping: TransactionAbortedError | None = None
-        """The error of the batches that have not been sent, once the transaction has failed or is aborted."""
+        """The error for batches that have not been sent. None until the transaction has failed or is
+        aborted."""
         self._accumulator = accumulator
 
     @property

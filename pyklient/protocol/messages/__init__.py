@@ -1,7 +1,7 @@
 """The messages of the protocol: requests, responses, and the structures in them.
 
-The module of a message is imported when the message is first used. So a program that only sends imports no
-messages of groups.
+The module of a message is imported when the message is first used. So a program that only sends records
+imports no messages of groups.
 """
 
 import sys
@@ -185,7 +185,7 @@ _APIS: Final = {
     "transactions": "AddOffsetsToTxn AddPartitionsToTxn DescribeProducers DescribeTransactions EndTxn "
     "ListTransactions TxnOffsetCommit WriteTxnMarkers",
 }
-"""The requests in each module, which also has their responses."""
+"""The requests in each module. The module also has the responses to these requests."""
 
 _OTHERS: Final = {
     "by_api_key": "REQUESTS RESPONSES",

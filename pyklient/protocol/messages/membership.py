@@ -96,7 +96,7 @@ class SyncGroupRequest(ApiMessage):
 
 @message(key=14, versions=(0, 5), flexible=4)
 class SyncGroupResponse(ApiMessage):
-    """The assignment of the member that has asked."""
+    """The assignment of the member that has sent the request."""
 
     throttle_time_ms: Int32 = since(1, ignorable=True)
     error_code: Int16 = 0

@@ -130,7 +130,7 @@ class FindCoordinatorRequest(ApiMessage):
 
 @message(key=10, versions=(0, 6), flexible=3)
 class FindCoordinatorResponse(ApiMessage):
-    """The node that coordinates the key that was asked for; from version 4 on, a node for each key."""
+    """The node of the coordinator; from version 4 on, a node for each key in the request."""
 
     @struct
     class Coordinator(Struct):

@@ -33,9 +33,9 @@ class TransactionLogKey(Blob):
 class TransactionLogValue(Blob):
     """The producer id and epoch of a transactional id, and the state of its transaction.
 
-    Only version 1 has the fields of transactions version 2 (KIP-890): the producer id of the previous
-    transaction, the producer id and epoch that the producer gets when the transaction has ended, and the
-    version of transactions that the producer uses.
+    Only version 1 has the fields for Kafka's ``transaction.version`` 2 (KIP-890): the producer id of the
+    previous transaction, the producer id and epoch that the producer gets when the transaction has ended, and
+    the version of transactions that the producer uses.
     """
 
     @struct

@@ -185,8 +185,8 @@ class TxnOffsetCommitResponse(ApiMessage):
 
 @message(key=27, versions=(0, 2), flexible=1)
 class WriteTxnMarkersRequest(ApiMessage):
-    """Write the markers that end transactions into partitions. Brokers send this request, and so do tools
-    that end a hanging transaction (KIP-664)."""
+    """Write transaction markers, which end transactions, into partitions. Brokers send this request, and so
+    do tools that end a hanging transaction (KIP-664)."""
 
     @struct
     class WritableTxnMarker(Struct):
@@ -246,8 +246,8 @@ class DescribeProducersRequest(ApiMessage):
 
 @message(key=61, versions=(0, 0), flexible=0)
 class DescribeProducersResponse(ApiMessage):
-    """The idempotent and transactional producers of each partition, and the offset at which an open
-    transaction of the producer begins."""
+    """The idempotent and transactional producers of each partition. For each producer, the response has the
+    offset at which its open transaction begins."""
 
     @struct
     class TopicResponse(Struct):

@@ -1,4 +1,5 @@
-"""The aborted transactions that a fetch response lists, and a check if a batch belongs to one of them."""
+"""The aborted transactions that a fetch response lists, and a check whether a batch belongs to one of
+them."""
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable
@@ -29,8 +30,8 @@ class AbortedTransactions:
 
     @classmethod
     def listed(cls, transactions: Collection[Any] | None) -> Self | None:
-        """Return the *transactions* that a fetch response lists for a partition, in the classes of
-        :mod:`pyklient.protocol.messages`. Return None if it lists none."""
+        """Return an object for the *transactions* that a fetch response lists for a partition, or None if it
+        lists none. *transactions* are objects of a class in :mod:`pyklient.protocol.messages`."""
         if not transactions:
             return None
         return cls((each.producer_id, each.first_offset) for each in transactions)
@@ -41,8 +42,8 @@ class AbortedTransactions:
         return span is not None and last_offset < span[1]
 
     def end(self, producer_id: int, offset: int) -> None:
-        """Store *offset*, at which the abort marker of *producer_id* was found, as the end of the aborted
-        transaction."""
+        """Store that an aborted transaction of *producer_id* ends at *offset*, where its abort marker was
+        found."""
         span = self._span(producer_id, offset)
         if span is not None:
             span[1] = min(span[1], offset)

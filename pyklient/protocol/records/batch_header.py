@@ -183,7 +183,7 @@ def batch_header(
     control: bool = False,
     partition_leader_epoch: int = -1,
 ) -> bytes:
-    """Return the header of a batch of format 2: 61 bytes that, followed by *payload*, make the batch.
+    """Return the header of a batch of format 2. These 61 bytes and *payload* after them make the batch.
 
     *payload* has the records, already compressed. *last_offset_delta* is ``count - 1`` unless given.
     """

@@ -14,11 +14,10 @@ _loaded: _Function | None = None
 
 
 def crc32c(data: Buffer, crc: int = 0) -> int:
-    """Return the CRC-32C of *data*. If *data* is the continuation of other bytes, *crc* is the checksum of
-    these.
+    """Return the CRC-32C of *data*. If *data* continues other bytes, *crc* is the checksum of those bytes.
 
     The first call imports the package ``crc32c``. With the compiled kernel, clients seldom need the package,
-    and its import takes a tenth of the time in which a program with pyklient starts.
+    and importing it takes a tenth of the start-up time of a program that uses pyklient.
     """
     global _loaded
     if _loaded is None:

@@ -40,8 +40,8 @@ _SMALL: Final = 64 << 10
 costs much more than one step if a batch has only a few records."""
 
 _FIRST_STEP: Final = 1 << 10
-"""The number of bytes with which the decompression of a gzip member begins. For the first member, the
-decompressor gets all bytes at once, because most data has only one member."""
+"""The number of bytes that the decompressor gets first for each gzip member after the first one. For the
+first member it gets all bytes at once, because most data has only one member."""
 
 
 class Compression(IntEnum):
@@ -109,7 +109,8 @@ def decompress(
 
 
 class Decompressor:
-    """A function that decompresses the records of one batch after the other. Only one thread may use it.
+    """A function that decompresses the records of batches, one batch in each call. Only one thread may use
+    it.
 
     The results and errors are those of :func:`decompress` with *limit*, for record format 2.
     """
@@ -211,8 +212,9 @@ def _in_parts(
 ) -> bytes:
     """Call *more* until it returns nothing, and join the parts that it returns.
 
-    *more* is called with the remaining input. It returns the next part of the output, and the input that then
-    remains. It raises *failure* for data that is not valid for the codec.
+    *more* is called with the remaining input, at first with *remainder*. It returns the next part of the
+    output, and the input that remains after this part. It raises *failure* for data that is not valid for the
+    codec.
     """
     parts: list[bytes] = []
     try:
@@ -235,8 +237,8 @@ _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 _XERIAL_BLOCK: Final = 32 << 10
 _SNAPPY_MAX_RATIO: Final = 64
-"""An upper limit of the bytes to which one byte of a snappy block can expand. A snappy element that repeats
-earlier bytes makes at most 64 bytes."""
+"""An upper limit on the number of bytes to which one byte of a snappy block can expand. A snappy element that
+repeats earlier bytes produces at most 64 bytes."""
 
 
 def _snappy(data: Buffer, magic: int) -> bytes:
@@ -330,8 +332,8 @@ def _unlz4(data: Buffer, magic: int, limit: int) -> bytes:
 # --- zstd
 
 _ZSTD_MAX_WINDOW: Final = 128 << 20
-"""The largest window that the zstd library accepts by default. Its command line writes larger windows only on
-request."""
+"""The largest window that the zstd library accepts by default. The command ``zstd`` writes larger windows
+only on request."""
 
 
 def _zstd(data: Buffer, magic: int) -> bytes:

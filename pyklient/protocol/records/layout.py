@@ -119,7 +119,7 @@ class Columns(NamedTuple):
     headers: dict[int, HeaderTuple]
 
     def since(self, first: int) -> "Columns":
-        """Return the columns of the records from the one with the index *first* on."""
+        """Return the columns without the records before the index *first*."""
         if not first:
             return self
         offsets, timestamps, keys, values, headers = self
@@ -128,8 +128,8 @@ class Columns(NamedTuple):
 
 
 def batch_end(view: memoryview, position: int) -> int:
-    """Return the position after the batch or entry that begins at *position*; 0 if *view* does not contain
-    all of it.
+    """Return the position after the batch or entry that begins at *position*, or 0 if *view* contains only a
+    part of it.
 
     Raises CorruptRecordError if the bytes are neither a batch nor an entry.
     """

@@ -48,7 +48,7 @@ def _descriptor_end(data: bytearray) -> int:
 
 
 def xxh32(data: bytes) -> int:
-    """Return the XXH32 checksum, with seed 0, of *data*, which must have fewer than 16 bytes.
+    """Return the XXH32 checksum of *data* with seed 0. *data* must have fewer than 16 bytes.
 
     No LZ4 frame that Kafka accepts has a longer header.
     """

@@ -53,8 +53,8 @@ def encode_entry(
     value: bytes | None,
     attributes: int = 0,
 ) -> bytes:
-    """Encode one record as an entry of format *magic* (0 or 1). Format 0 has no timestamps, so *timestamp* is
-    then ignored."""
+    """Encode one record as an entry of format *magic* (0 or 1). Format 0 has no timestamps, so it ignores
+    *timestamp*."""
     form = _AFTER_CRC[magic]
     parts = (
         form.pack(magic, attributes, timestamp) if magic else form.pack(magic, attributes),

@@ -30,8 +30,9 @@ SHORT: Final = tuple(_encode(value << 1) for value in range(SHORT_END))
 def encode_signed(value: int) -> bytes:
     """Return *value* as a zigzag varint of at most 64 bits.
 
-    A value that needs more bits wraps around, as in Java. A batch stores the differences to its base offset
-    and timestamp. Even if a difference wraps around, a reader that adds it to the base gets the right number.
+    A value that needs more bits wraps around, as in Java. A batch stores differences from its base offset and
+    base timestamp. Even if a difference wraps around, a reader that adds it to the base gets the right
+    number.
     """
     if 0 <= value < SHORT_END:
         return SHORT[value]

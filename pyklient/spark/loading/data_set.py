@@ -175,9 +175,9 @@ class DataSet:
         replaced: Collection[int] = (),
         present: Collection[int] = (),
     ) -> None:
-        """Make a load visible to readers together with its *manifest*, in one step. If it replaces loads,
-        their rows disappear in the same step: *replaced* has the numbers of these loads, and *present* has
-        the numbers of all loads.
+        """Make a load visible to readers together with its *manifest*, in one step. If it replaces other
+        loads, the rows of those loads disappear in the same step: *replaced* has the numbers of the loads to
+        replace, and *present* has the numbers of all published loads.
 
         Raises LoadConflictError if another load with the same number was published first.
         """
@@ -193,7 +193,7 @@ class DataSet:
             raise
 
     def _appear(self, folder: str, target: str, replaced: Collection[int], present: Collection[int]) -> None:
-        """Rename *folder* to *target*. If loads are replaced, delete them in the same step."""
+        """Rename *folder* to *target*, and delete the loads *replaced* in the same step."""
         if not replaced:
             self._files.rename(folder, target)
             return

@@ -1,9 +1,9 @@
 """Replaces a directory on a local disk by another version of it, in one step.
 
-The new version is prepared beside the directory. It shares the files that stay, by hard links. Then the
-system exchanges the names of both directories, which is one step: a reader sees the old version or the new
-one. The old version is deleted afterwards. If a process is killed meanwhile, ``remove_abandoned`` deletes the
-version that is left beside the directory.
+The new version is prepared beside the directory. It shares unchanged files with the old version through hard
+links. Then the system exchanges the names of both directories, which is one step: a reader sees the old
+version or the new one. The old version is deleted afterwards. If a process is killed meanwhile,
+``remove_abandoned`` deletes the version that is left beside the directory.
 """
 
 import contextlib
@@ -26,7 +26,8 @@ __all__ = ["check_replacing", "remove_abandoned", "replace_version"]
 _EXCHANGE: Final = 2
 """The flag of ``renameat2`` (Linux) and ``renamex_np`` (macOS) that exchanges two names."""
 _WORKING_DIRECTORY: Final = -100
-"""The value that Linux accepts in place of a directory: relative paths begin at the working directory."""
+"""The value that Linux accepts in place of the descriptor of a directory. It means that relative paths begin
+at the working directory."""
 
 
 def check_replacing(root: Path) -> None:
@@ -51,10 +52,12 @@ def check_replacing(root: Path) -> None:
 def replace_version(
     root: Path, added: Path, name: str, kept: Collection[str], expected: Collection[str]
 ) -> None:
-    """Replace *root* by a version of it that has the entries *kept* and the directory *added* under *name*.
+    """Replace *root* by a version of it that has the entries *kept* and the directory *added* under the name
+    *name*.
 
-    Raises FileExistsError, and leaves *root* as it was, if another process has added or replaced entries. The
-    visible entries of *root* must be those in *expected* at the moment of the replacement.
+    At the moment of the replacement, the visible entries of *root* must be those in *expected*. If they
+    differ, because another process has added or replaced entries, FileExistsError is raised and *root* stays
+    as it was.
     """
     whole = root.resolve()
     version = _new_name(whole)
@@ -74,7 +77,7 @@ def replace_version(
 
 
 def remove_abandoned(root: Path) -> None:
-    """Delete the versions of *root* beside it that no running process uses."""
+    """Delete the versions of *root* in its parent directory, except those that a running process uses."""
     whole = root.resolve()
     ours = re.compile(rf"\.{re.escape(whole.name)}\.[0-9a-f]{{32}}\.version")
     with contextlib.suppress(FileNotFoundError):

@@ -70,8 +70,9 @@ class FileSystem(Protocol):
 
     def replace(self, folder: str, target: str, kept: Collection[str], expected: Collection[str]) -> None:
         """Rename *folder* to *target* and delete all other entries of the directory except *kept*, in one
-        step. Raises FileExistsError, and changes nothing, if the entries of the directory whose names do not
-        begin with ``_`` or ``.`` are not those in *expected*."""
+        step. *expected* has the names that the directory must contain, besides names that begin with ``_`` or
+        ``.``. If it does not contain exactly these names, the method raises FileExistsError and changes
+        nothing."""
 
     def remove_replaced(self) -> None:
         """Delete the directories that an interrupted ``replace`` has left behind."""

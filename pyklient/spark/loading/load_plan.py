@@ -114,8 +114,9 @@ def _available(
     if nothing is missing).
 
     If *wanted* begins after the end of the log, records of the log were lost, or the topic was deleted and
-    created again. *same_topic* is true if the topic id shows that the topic was not created again. The load
-    then reads nothing. Otherwise it reads the new topic from its first offset up to the offset *latest*.
+    created again. *same_topic* is true if the topic id shows that the topic was not created again. In that
+    case, the load reads nothing. Otherwise it reads the new topic from its first offset up to the offset
+    *latest*.
     """
     kept, problem = available(wanted, log)
     if wanted.start <= log.next:

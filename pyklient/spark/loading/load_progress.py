@@ -25,7 +25,7 @@ class LoadProgress:
 
     records: int
     """The number of offsets that the load reads in total. There may be fewer records, because not every
-    offset has one."""
+    offset has a record."""
     partitions: int
     """The number of partitions that the load reads."""
     tasks: int
@@ -64,8 +64,8 @@ def reported_jobs(
 
 
 class _ProgressReporter:
-    """A thread that calls *watch* with the progress of a Spark job group at regular intervals, until
-    ``stop``."""
+    """A thread that calls *watch* with the progress of a Spark job group at regular intervals, until ``stop``
+    is called."""
 
     def __init__(
         self,

@@ -26,7 +26,8 @@ RewindTo: TypeAlias = datetime | Mapping[TopicPartition, int]
 
 @dataclass(frozen=True)
 class Rewind:
-    """The numbers of the loads to replace, and a manifest whose ``end`` has the offsets at which they began.
+    """The numbers of the loads to replace, and a manifest whose ``end`` has the offsets at which these loads
+    began.
 
     ``present`` has the numbers of all loads in the data set, including the loads to replace.
     """
@@ -38,8 +39,8 @@ class Rewind:
 
 def check_rewind(rewind_to: RewindTo, max_records: int | None) -> RewindTo:
     """Return *rewind_to* if it is a time with a time zone, or maps partitions to offsets. Otherwise raise
-    ConfigurationError or TypeError. Also raise ConfigurationError if *max_records* is given, which cannot be
-    combined with it."""
+    ConfigurationError or TypeError. Also raise ConfigurationError if *max_records* is given, because the two
+    cannot be combined."""
     if max_records is not None:
         raise ConfigurationError(
             "rewind_to replaces loads as a whole, so it cannot be combined with max_records: leave one of "
@@ -58,8 +59,8 @@ def check_rewind(rewind_to: RewindTo, max_records: int | None) -> RewindTo:
 def find_rewind(
     lookup: OffsetLookup, loads: Sequence[Manifest], partitions: Collection[TopicPartition], to: RewindTo
 ) -> Rewind | None:
-    """Return the Rewind with which a load of *partitions* rewinds the data set with *loads* to the point
-    *to*.
+    """Return the Rewind of a load of *partitions* that is rewound to the point *to*. *loads* are the loads in
+    the data set.
 
     Return None if no load has read a record at or after that point. Raises ConfigurationError if the new load
     would not have all records of the loads that it replaces.

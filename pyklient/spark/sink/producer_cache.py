@@ -37,8 +37,8 @@ def borrowed_producer(options: Mapping[str, Any], token: Hashable = None) -> Ite
 
     Raises DeliveryError if records could not be delivered. If the block or the flush raises an error, the
     producer is closed at once, without sending its remaining records. Otherwise it stays open for the next
-    caller with the same *options*. *token* is compared in place of options such as functions, which
-    cannot be compared because unpickling creates a new object each time.
+    caller with the same *options*. *token* is compared in place of functions and similar options. These
+    cannot be compared, because unpickling creates new objects each time.
     """
     key = _key(options, token)
     # Each of these calls is atomic: threads that borrow and return producers need no lock.
@@ -56,8 +56,8 @@ def borrowed_producer(options: Mapping[str, Any], token: Hashable = None) -> Ite
 
 
 class UnconfirmedDeliveries:
-    """The deliveries of a task in the order in which they were sent. They let a task fail soon after one of
-    its deliveries has failed, before it has sent all its records.
+    """The deliveries of a task in the order in which they were sent. With this object, a task fails soon
+    after one of its deliveries has failed, even if the task has not sent all its records yet.
 
     If records are sent in groups, it is enough to add the last delivery of each group: ``borrowed_producer``
     raises the errors of the other deliveries at the end of the task.

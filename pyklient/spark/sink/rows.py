@@ -30,8 +30,8 @@ _senders: list[None] = []
 """A list that has one item for each ``with`` block of ``rare_collections`` that is running. Only its length
 matters."""
 _usual_thresholds: tuple[int, int, int] | None = None
-"""The thresholds of the garbage collector that the last ``with`` block of ``rare_collections`` restores. None
-if they were not changed."""
+"""The thresholds of the garbage collector before ``rare_collections`` changed them; None if they are
+unchanged. They are restored when the last ``with`` block ends."""
 
 
 class Record(NamedTuple):
@@ -64,7 +64,7 @@ def send_rows(
     """Send a record for each of *rows*. Return the number of records; the caller must wait for their
     deliveries.
 
-    The columns ``topic`` and those named in *columns* are used. If *origin* is given, each record gets
+    The column ``topic`` and the columns named in *columns* are used. If *origin* is given, each record gets
     headers that identify its row. Raises DeliveryError as soon as a failed delivery is noticed, and
     ConfigurationError or TypeError for a row that cannot be sent.
     """

@@ -128,7 +128,7 @@ try:
 except ImportError:  # before PySpark 4.1, which has no writer for record batches
 
     def stream_writer(options: SinkOptions, schema: StructType) -> DataSourceStreamWriter:
-        """Return a writer of a stream that writes rows, for PySpark before 4.1."""
+        """Return a writer that writes a stream as rows, for PySpark before 4.1."""
         return RowStreamWriter(options, schema)
 else:
 
@@ -141,5 +141,5 @@ else:
             return _send_batches(self._options, "", iterator)
 
     def stream_writer(options: SinkOptions, schema: StructType) -> DataSourceStreamWriter:
-        """Return a writer of a stream that writes record batches, for PySpark 4.1 and later."""
+        """Return a writer that writes a stream as record batches, for PySpark 4.1 and later."""
         return ArrowStreamWriter(options, schema)

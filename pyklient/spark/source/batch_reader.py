@@ -50,8 +50,8 @@ def _require_order(options: SourceOptions, start: Offsets, end: Offsets) -> None
     """Raise ConfigurationError if the user has set an end offset that is before the start offset of the same
     partition.
 
-    If the end is "latest", no error is raised here: a start after it means that records were lost, and
-    ``plan_tasks`` reports that.
+    If the end is "latest", no error is raised here. A start after the latest offset means that records were
+    lost, and ``plan_tasks`` reports the loss.
     """
     for each, last in end.items():
         if last < start[each] and not options.end.is_latest(each):

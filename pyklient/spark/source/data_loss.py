@@ -35,9 +35,9 @@ def available(wanted: OffsetRange, ends: LogEnds) -> tuple[OffsetRange, str | No
     if nothing is missing).
 
     If *wanted* starts after the end of the log, the topic was deleted and created again. If *wanted* also
-    ends before it starts, its end is an offset of the new topic: the result is then the range from the first
-    offset of the new topic to this end. Otherwise the result is empty, and the next query or micro-batch
-    reads the new topic.
+    ends before it starts, its end is an offset of the new topic. In that case, the result is the range from
+    the first offset of the new topic to this end. Otherwise the result is empty, and the next query or
+    micro-batch reads the new topic.
     """
     name, start, end = wanted
     if start > ends.next:
@@ -62,7 +62,7 @@ def available(wanted: OffsetRange, ends: LogEnds) -> tuple[OffsetRange, str | No
 
 
 class RecreatedTopics:
-    """Recognizes topics that were deleted and created again, because their topic ids have changed.
+    """Recognizes topics that were deleted and created again. The topic id of such a topic has changed.
 
     An offset of the old topic is not valid in the new one. Therefore this object remembers the offset at
     which reading of the old topic ended, for each partition. It cannot recognize a topic that was replaced

@@ -3,7 +3,8 @@ micro-batch.
 
 The first micro-batch of a new query that starts at ``latest`` is empty. Spark stores the start offsets in the
 checkpoint together with this micro-batch. Otherwise Spark would ask for the start offsets again if the query
-is restarted before its first micro-batch, and the query would skip the records that arrived before that.
+is restarted before its first micro-batch, and the query would skip the records that arrived before the
+restart.
 """
 
 import time
@@ -45,8 +46,7 @@ class MicroBatchEnd:
 
     @property
     def latest(self) -> Offsets | None:
-        """The offsets at the end of the topics that the last lookup has found. None before the first
-        lookup."""
+        """The offsets at the end of the topics, from the last lookup. None before the first lookup."""
         return self._latest
 
     def initial(self) -> Offsets:

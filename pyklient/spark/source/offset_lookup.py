@@ -22,8 +22,8 @@ __all__ = ["OffsetLookup", "find_latest", "find_log_ends", "find_offsets", "find
 
 _T = TypeVar("_T")
 _ATTEMPTS: Final = 4
-"""The number of lookups after which a topic is considered missing, or a log truncated. Several lookups
-are needed, because a change takes a moment to reach all brokers."""
+"""The number of lookups after which a topic is considered missing, or a log is considered truncated. Several
+lookups are needed, because a change takes a moment to reach all brokers."""
 
 
 def find_partitions(

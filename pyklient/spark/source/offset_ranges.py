@@ -30,8 +30,8 @@ class OffsetRange(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The number of offsets in the range. There may be fewer records, because not every offset has
-        one."""
+        """The number of offsets in the range. There may be fewer records, because not every offset has a
+        record."""
         return self.end - self.start
 
 
@@ -40,9 +40,9 @@ def split_ranges(
 ) -> list[OffsetRange]:
     """Divide *ranges* so that no range is larger than *max_size* and there are at least *min_count* ranges.
 
-    The result has fewer than *min_count* ranges only if there are fewer offsets than that. Empty ranges are
-    left out. The parts of one range differ by at most one in size, and the largest part of all is as small as
-    possible.
+    The result has fewer than *min_count* ranges only if there are fewer than *min_count* offsets. Empty
+    ranges are left out. The parts of one range differ by at most one in size, and the largest part of all is
+    as small as possible.
     """
     kept = [each for each in ranges if each.size > 0]
     parts = [1 if max_size is None else -(-each.size // max_size) for each in kept]
@@ -65,7 +65,8 @@ def _cut(whole: OffsetRange, parts: int) -> list[OffsetRange]:
 
 
 def limit_ends(limit: int, start: Offsets, latest: Offsets) -> dict[TopicPartition, int]:
-    """Return the offsets at which to end a read of about *limit* offsets, which begins at *start*.
+    """Return the end offsets of a read that begins at *start*, covers about *limit* offsets in total, and
+    does not go beyond *latest*.
 
     The limit is divided in proportion to the number of offsets that each partition has to read. Each
     partition with something to read gets at least one offset, so that a small partition makes progress beside

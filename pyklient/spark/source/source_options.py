@@ -50,16 +50,16 @@ class Subscription:
 class Bound:
     """The start or the end of a query, as the user has set it in *option*.
 
-    *at* is an offset, EARLIEST or LATEST: one for all partitions, or a mapping with one for each partition.
-    If *timed* is true, *at* has times in milliseconds since 1970 instead.
+    *at* is one value for all partitions, or a mapping with a value for each partition. A value is an offset,
+    EARLIEST or LATEST, or a time in milliseconds since 1970 if *timed* is true.
     """
 
     option: str
     at: int | Mapping[TopicPartition, int]
     timed: bool = False
     must_match: bool = False
-    """If *at* is a time and a partition has no record of this time or later: True raises an error, False uses
-    the end of the partition."""
+    """Applies if *at* is a time and a partition has no record of this time or later. True raises an error,
+    and False uses the end of the partition."""
 
     @property
     def points(self) -> Iterable[int]:
@@ -160,7 +160,7 @@ def _subscription(values: Mapping[str, Any]) -> Subscription:
 
 def _bound(values: Mapping[str, Any], side: str, default: int) -> Bound:
     """Return the start of the query if *side* is "starting", or its end if *side* is "ending", from the
-    options in *values*. If no option sets it, it is the offset *default*.
+    options in *values*. If no option sets this bound, return a Bound at the offset *default*.
 
     Several options can set the same bound, such as startingOffsets and startingTimestamp. If more than one of
     them is set, use the one that Spark's own Kafka source prefers.

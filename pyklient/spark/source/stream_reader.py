@@ -55,15 +55,15 @@ class StreamReader(DataSourceStreamReader):
         """Return the end of the micro-batch that begins at *start*. If the micro-batch must be empty, return
         *start*.
 
-        PySpark before 4.2 does not pass *start* and *limit*: each micro-batch then ends at the end of the
-        topics.
+        PySpark before 4.2 does not pass *start* and *limit*. With these versions, each micro-batch ends at
+        the end of the topics.
         """
         begin = None if start is None else from_json(start)
         limited = limit is not None and not _is_read_all(limit)
         return to_json(self._end.after(begin, limited=limited))
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Return the offsets at the end of the topics that the last lookup has found. Spark shows them in the
+        """Return the offsets at the end of the topics, from the last lookup. Spark shows these offsets in the
         progress of the query."""
         latest = self._end.latest
         return None if latest is None else to_json(latest)

@@ -30,7 +30,7 @@ def plan_tasks(
     """Return the tasks that read from *start* to *end*. *start* must have an offset for every partition of
     *end*.
 
-    If records between them were deleted, raises DataLossError, or logs a warning if the option
+    If records between *start* and *end* were deleted, raises DataLossError, or logs a warning if the option
     ``failOnDataLoss`` is false.
     """
     loss = DataLoss(options.fail_on_data_loss)
@@ -48,7 +48,7 @@ def plan_tasks(
 def read_task(partition: InputPartition | None, options: SourceOptions) -> "Iterator[RecordBatch]":
     """Return the rows of the task *partition*, as record batches.
 
-    If a query has no tasks, Spark creates a task whose *partition* is of another type. It has no rows.
+    If a query has no tasks, Spark creates a task whose *partition* is of another type. This task has no rows.
     """
     if not isinstance(partition, RangePartition):
         return iter(())

@@ -81,10 +81,10 @@ def _read(client: NetworkClient, options: SourceOptions, wanted: OffsetRange) ->
     """Yield the records of the range *wanted* in record batches.
 
     Raises _RecordsDeletedError if some records were deleted, and ConsumerTimeout if no record arrives
-    although the partition has some. As long as no record arrives, the brokers are asked every two seconds
-    whether the topic still exists. If the topic does not exist, the task fails, and Spark runs it again. If
-    the option ``failOnDataLoss`` is false, the task skips the records, but only after the brokers have said
-    twice in a row that the topic does not exist.
+    although the partition has records in the range. As long as no record arrives, the brokers are asked every
+    two seconds whether the topic still exists. If the topic does not exist, the task fails, and Spark runs it
+    again. If the option ``failOnDataLoss`` is false, the task skips the records, but only after the brokers
+    have said twice in a row that the topic does not exist.
     """
     config = options.config
     timeout_ms = (
@@ -141,8 +141,8 @@ def _raise_if_deleted(
 
 
 def _without_empty_headers(batch: "RecordBatch") -> "RecordBatch":
-    """Return *batch* with the headers set to null in records that have no headers, as in Spark's own
-    source."""
+    """Return *batch* with null instead of an empty list of headers in records without headers, as in Spark's
+    own source."""
     import pyarrow
 
     headers = batch.column("headers")

@@ -12,7 +12,7 @@ from tests.servers.topics import create_topic
 from tests.spark.same_job.topics import Topics
 from tests.spark.topics import fill, number_records
 
-__all__ = ["COMBINED", "ERRORS", "JOBS", "LIMITED", "Job", "Word"]
+__all__ = ["ERRORS", "JOBS", "LIMITED", "LONG", "Job", "Word"]
 
 _PATIENCE = 120
 
@@ -188,8 +188,15 @@ JOBS: dict[str, Job] = {
 """The jobs. Each returns rows; both formats return the same rows with the same schema."""
 
 
-COMBINED = frozenset({"an aggregate", "a join", "rows written", "a stream written"})
-"""The jobs that do together what others do one by one. They run in `make test-long`."""
+LONG = frozenset(
+    (
+        *("an aggregate", "a join", "rows written", "a stream written"),
+        *("several topics", "null values", "to offsets", "from a time", "to a time", "small tasks", "tuning"),
+        *("a group of ones own", "a filter", "a stream from its end", "a stream in windows"),
+    )
+)
+"""The jobs that do together what others do one by one, and those that differ from another job in little. They
+run in `make test-long`."""
 
 
 def _ran(job: Job) -> Job:

@@ -2,9 +2,9 @@
 saved there.
 
 A transaction of the program may be rolled back after its save, and the stream does not learn of that. So a
-save is *unconfirmed* at first. It is confirmed when the store has one of its offsets: when a later save
-replaces or checks this offset, or when the partition is acquired again, and nobody else has acquired it in
-between.
+save is *unconfirmed* at first. It is confirmed when the store turns out to have one of the saved offsets.
+This happens when a later save replaces or checks such an offset. It also happens when the stream acquires the
+partition again, if nobody else has acquired the partition in between.
 """
 
 import threading
@@ -32,8 +32,9 @@ _BEFORE_STORED: Final = (
 
 
 class Save:
-    """A call of ``save_offsets`` of a stream: the number of times that the stream's loops had asked for
-    messages by then, the positions that the stream had handed out, and the changes in the store."""
+    """A call of ``save_offsets`` of a stream. *asks* is the number of times that the stream's loops had asked
+    for messages before the call. *handed* has the positions up to which the stream had handed out messages.
+    *changes* has the changes in the store."""
 
     __slots__ = ("asks", "changes", "confirmed", "handed")
 
@@ -61,12 +62,12 @@ class Acquired:
         """The offset at which the messages of the next transaction begin. The store must have this offset
         when that transaction saves a position."""
         self.done = stored.offset
-        """The last position of the stream at which all messages that it had handed out were saved."""
+        """The last position at which the stream had saved all messages that it had handed out."""
         self.save: Save | None = None
         """The save that has changed the stored offset to ``begins``. None if the offset was stored before the
         partition was acquired."""
         self.outdated: str | None = None
-        """The reason why the store must reject the next transaction, or None if it may accept it."""
+        """The reason why the store must reject the next transaction. None if the store may accept it."""
 
     @property
     def certain(self) -> bool:
@@ -78,7 +79,7 @@ class Acquired:
         return self.done in (position.offset, position.after_message)
 
     def seek(self, before: Position | None, offset: int) -> None:
-        """Record that reading continues at *offset*. The position was *before*; None if there was none."""
+        """Record that reading continues at *offset*. *before* is the old position, or None without one."""
         back = before is not None and offset < before.offset
         if before is None or (self.all_saved(before) and (self.certain or not back)):
             self.go_back(offset)
@@ -99,7 +100,8 @@ class AcquiredPartitions:
 
     def __init__(self) -> None:
         self.of: Mapping[TopicPartition, Acquired] = {}
-        """The state of each partition. A new mapping replaces it, so that a thread can look at one state."""
+        """The state of each partition. This mapping is replaced and never changed, so that a thread can look
+        at one state."""
         self.last: Save | None = None
         self.rejected = 0
         """The number of saves in a row that the store has rejected."""
@@ -108,11 +110,11 @@ class AcquiredPartitions:
     def begin(
         self, stored: Mapping[TopicPartition, StoredPosition], handed: Mapping[TopicPartition, Position]
     ) -> None:
-        """Record that the partitions in *stored* were acquired, because they are assigned to the stream,
-        which has handed out messages up to *handed* already.
+        """Record that the partitions in *stored* were assigned to the stream and acquired. *handed* has the
+        positions up to which the stream had handed out messages before.
 
-        A partition is outdated if the next transaction may contain results of such messages, because somebody
-        else may have stored them.
+        A partition is outdated if the next transaction may contain results of these earlier messages:
+        somebody else may have stored these results already.
         """
         before = {each: old for each in stored if (old := self.of.get(each)) is not None}
         new: dict[TopicPartition, Acquired] = {}
@@ -137,9 +139,9 @@ class AcquiredPartitions:
         """Return the changes from the stored offsets to the positions in *handed*.
 
         If the last save is not confirmed, and no change confirms it, the result has one more change. This
-        change writes the offset that is stored already, and so checks the last save. Preferably, this change
-        is of one of *reads*, the partitions that the stream reads now. Raises OffsetStoreFencedError if the
-        results of the messages must not be stored.
+        change writes the offset that is stored already, and so checks the last save. The partition of this
+        change is one of *reads*, the partitions that the stream reads now, if possible. Raises
+        OffsetStoreFencedError if the results of the messages must not be stored.
         """
         of = self.of
         changes: dict[TopicPartition, PositionChange] = {}
@@ -178,8 +180,8 @@ class AcquiredPartitions:
 
 
 def fenced(partitions: Collection[TopicPartition], why: str, hint: str = "") -> OffsetStoreFencedError:
-    """Return the error that the positions of *partitions* were not saved, because of *why*. *hint* is added
-    at the end of its text."""
+    """Return the error for *partitions* whose positions were not saved. Its text gives the reason *why*, and
+    ends with *hint*."""
     names = ", ".join(map(str, sorted(partitions)))
     return OffsetStoreFencedError(
         f"the positions of {names} were not saved, because {why}. Let this error roll the transaction back, "

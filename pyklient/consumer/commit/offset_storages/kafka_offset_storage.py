@@ -89,9 +89,9 @@ class KafkaOffsetStorage:
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """Return the committed offset of each of *partitions*, or None for a partition without one.
 
-        If an open transaction has offsets for one of *partitions*, wait for its end (KIP-447). If a member
-        began at the older offsets and the transaction were committed afterwards, the member would read
-        messages a second time.
+        If an open transaction has offsets for one of *partitions*, wait until the transaction ends (KIP-447).
+        If a member began at the older offsets and the transaction were committed afterwards, the member would
+        read messages a second time.
         """
         return self._dialogues.play(fetch_offsets(self._coordinator, partitions), timeout)
 
@@ -232,7 +232,7 @@ def fetch_offsets(
 ) -> Dialogue[dict[TopicPartition, OffsetAndMetadata | None]]:
     """Return the committed offset of each of *partitions*, or None for a partition without one.
 
-    If an open transaction has offsets for one of *partitions*, wait for its end (KIP-447).
+    If an open transaction has offsets for one of *partitions*, wait until the transaction ends (KIP-447).
     """
     if not partitions:
         return {}

@@ -1,5 +1,5 @@
-"""The positions of streams that the program saves in an offset store, in the transactions that store its
-results."""
+"""An offset storage for programs that save the positions of their streams in an offset store, together with
+their results."""
 
 from collections.abc import Collection, Mapping
 from concurrent.futures import Future
@@ -69,9 +69,9 @@ class SavedPositions:
     def begin(self, stream: StreamCore, stored: Mapping[TopicPartition, StoredPosition]) -> None:
         """Save positions of *stream* under the epochs in *stored* from now on.
 
-        If the stream has handed out messages of such a partition before, and it is not certain that their
-        results are stored, the next transaction may contain these results. So nothing is saved before
-        :meth:`rewind`.
+        The stream may have handed out messages of one of these partitions before. If it is not certain that
+        the results of these messages are stored, the next transaction may contain them. So nothing is saved
+        until :meth:`rewind` is called.
         """
         self._of(stream).begin(stored, _handed(stream))
 
@@ -118,9 +118,9 @@ class SavedPositions:
     def seek(self, stream: StreamCore, partition: TopicPartition, offset: int) -> None:
         """Continue *partition* at *offset*, because the program has called ``seek``.
 
-        If no offset is stored, *offset* is stored as the one at which reading begins. If messages from
-        *offset* on were handed out, and are not saved, the next transaction may contain their results, and
-        nothing is saved before :meth:`rewind`.
+        If the store has no offset of the partition yet, store *offset* there. If messages from *offset* on
+        were handed out but not saved, the next transaction may contain their results. So nothing is saved
+        until :meth:`rewind` is called.
         """
         ours = self._of(stream)
         with ours.lock:
@@ -211,9 +211,9 @@ def no_commits() -> ConfigurationError:
 
 
 def _checked(found: Any, partition: TopicPartition, start: int | None) -> StoredPosition:
-    """Return the position of *partition* in *found*, which ``acquire`` of an offset store has returned.
-    *start* is the offset that the store had to store if it had none. Raises ConfigurationError if *found* has
-    no valid position."""
+    """Return the position of *partition* in *found*, the result of ``acquire`` of an offset store. *start* is
+    the offset that the store had to store if it had no offset of the partition. Raises ConfigurationError if
+    *found* has no valid position."""
     position = found.get(partition) if isinstance(found, Mapping) else None
     match position:
         case (int() as offset, int() as epoch) if offset >= 0:

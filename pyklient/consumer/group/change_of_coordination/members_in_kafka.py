@@ -36,11 +36,11 @@ _FIRST_LOOK_SECONDS: Final = 5.0
 def wait_for_members_in_kafka(
     client: NetworkClient, group_id: str, subscription: Subscription, timeout: float
 ) -> None:
-    """Return when group *group_id* has no members that Kafka coordinates and that read a topic of
+    """Wait until the group *group_id* has no members that Kafka coordinates and that read a topic of
     *subscription*. Raise KafkaTimeoutError after *timeout* seconds.
 
     If a member was killed, the coordinator removes it after its session time-out. If the brokers do not
-    answer, logs a warning and returns, because a group in ZooKeeper works without a group coordinator.
+    answer, log a warning and return, because a group in ZooKeeper works without a group coordinator.
     """
     look = partial(_members_in_kafka, group_id, subscription)
     try:
@@ -86,8 +86,8 @@ def _look(group_id: str, subscription: Subscription) -> Dialogue[list[str]]:
 
 
 def _may_read(member: Any, subscription: Subscription) -> bool:
-    """Return True if *member*, as the response to DescribeGroups has it, may read a topic of
-    *subscription*."""
+    """Return True if *member* may read a topic of *subscription*. *member* is an entry of the response to
+    DescribeGroups."""
     try:
         topics = subscribed_topics(member)
     except ProtocolError:  # while a group rebalances, brokers do not tell what its members read

@@ -17,11 +17,11 @@ __all__ = ["wait_for_members_in_zookeeper"]
 def wait_for_members_in_zookeeper(
     registry: "ZooKeeper", group_id: str, timeout: float, connection_timeout: float
 ) -> None:
-    """Return when group *group_id* has no members in ZooKeeper. Raise KafkaTimeoutError after *timeout*
+    """Wait until the group *group_id* has no members in ZooKeeper. Raise KafkaTimeoutError after *timeout*
     seconds.
 
     If a member was killed, ZooKeeper deletes its node when its session ends. Raises RegistryConnectionError
-    if ZooKeeper, which knows the members, cannot be reached within *connection_timeout* seconds.
+    if ZooKeeper cannot be reached within *connection_timeout* seconds.
     """
     look = partial(_members_in_zookeeper, group_id)
     if members := registry.play(look(), min(timeout, connection_timeout)):

@@ -27,8 +27,8 @@ log = logging.getLogger("pyklient.consumer")
 
 _TICK = 0.1
 _LONG_WAIT = 10.0
-"""The seconds after which the log says that a member still waits for its first partitions. Longer than the
-usual wait of a new group, whose coordinator gives other members three seconds to come
+"""The seconds after which the log says that a member still waits for its first partitions. The usual wait in
+a new group is shorter: the coordinator waits three seconds for other members to join
 (``group.initial.rebalance.delay.ms``)."""
 
 
@@ -64,8 +64,8 @@ class ClassicMembership:
         """Subscribe, and return when the group has assigned the first partitions.
 
         The first request is made in the caller's thread, so that a wrong address raises an error soon. Raises
-        KafkaTimeoutError if the member cannot join in time. With the option ``zookeeper``, first waits until
-        the group has no members that ZooKeeper coordinates.
+        KafkaTimeoutError if the member cannot join in time. With the option ``zookeeper``, this method first
+        waits until the group has no members that ZooKeeper coordinates.
         """
         if (registry := self._client.registry) is not None:
             from pyklient.consumer.group.change_of_coordination.members_in_zookeeper import (

@@ -2,7 +2,8 @@
 
 A second thread calls the assignment handler to revoke and assign partitions, and the group thread sends
 heartbeats until that call has returned. So neither a slow handler of messages nor a slow rebalance listener
-ends the session. During a rebalance, both together may take ``rebalance_timeout_ms``.
+ends the session. During a rebalance, the handler of messages and the listener together may take
+``rebalance_timeout_ms``.
 """
 
 import logging
@@ -63,8 +64,8 @@ class Handover:
         """True if the member has given back partitions, and must join again so that other members get
         them."""
         self._noticed: Event | None = None
-        """The event that followed from a heartbeat during the last call of the handler, such as Event.LOST.
-        None if the heartbeats showed no change."""
+        """The event that a heartbeat has led to during the last call of the handler, such as Event.LOST. None
+        if the heartbeats showed no change."""
         self.thread = RebalanceThread(f"pyklient-rebalance-{config.group_id}", done=group_thread.wake)
 
     def begin(self) -> None:
@@ -72,10 +73,10 @@ class Handover:
         self._revoke((), 0.0)
 
     def assign(self, partitions: Collection[TopicPartition]) -> Event | None:
-        """Make the handler revoke the partitions that are not in *partitions*, and begin to read those that
-        are new.
+        """Make the handler revoke the owned partitions that are not in *partitions*, and begin to read the
+        new ones.
 
-        Return the event that followed from a heartbeat meanwhile, or None. If the committed offsets cannot be
+        Return the event that a heartbeat has led to meanwhile, or None. If the committed offsets cannot be
         fetched, the partitions stay ``pending``. With an incremental assignor, other members get the revoked
         partitions after all members have joined again. With any other assignor, no partitions are revoked
         here, because the member has given all of them back before it joined.
@@ -145,12 +146,12 @@ class Handover:
 
     @contextmanager
     def keeping_lease(self) -> Iterator[None]:
-        """Let the streams hand out messages of the partitions that the member keeps, while it joins in the
-        ``with`` block.
+        """While the member joins in the ``with`` block, let the streams hand out messages of the partitions
+        that the member keeps.
 
-        A member that joins sends no heartbeats, and its group waits for the member for up to
-        ``rebalance_timeout_ms``. If the process is suspended for longer than the session time-out meanwhile,
-        the streams hand out no more messages.
+        A member that joins sends no heartbeats: its group waits for it for up to ``rebalance_timeout_ms``. If
+        the process is suspended meanwhile for longer than the session time-out, the streams hand out no more
+        messages.
         """
         over = threading.Event()
         if self._owned:
@@ -161,8 +162,8 @@ class Handover:
             over.set()
 
     def _keep_lease(self, over: threading.Event) -> None:
-        """Extend the time until which the streams may hand out messages, again and again, until *over* is
-        set. This runs on the rebalance thread."""
+        """Extend the lease of the streams again and again, until *over* is set. This runs on the rebalance
+        thread."""
         member = self._member
         session = member.session_timeout_ms / 1000
         latest = member.confirmed_until + member.rebalance_timeout_ms / 1000
@@ -174,8 +175,8 @@ class Handover:
         """Return Event.LOST if the process was suspended for so long that the group has removed the member.
         Otherwise return None.
 
-        In the first case, mark the partitions of the member as lost. The member joins again with its old id,
-        which the group may still know.
+        If the group has removed the member, mark the member's partitions as lost. The member joins again with
+        its old id, which the group may still know.
         """
         if not self._heartbeats.slept_too_long():
             return None

@@ -74,11 +74,10 @@ def leave(member: Member, reason: str) -> Dialogue[None]:
 
 
 def wait_or_raise(member: Member, code: int, doing: str) -> Dialogue[None]:
-    """Handle the error *code* of a response: wait if another attempt may succeed, and otherwise raise the
-    error.
+    """Handle the error *code* of a response. Wait if another attempt may succeed. Otherwise raise the error.
 
-    If the coordinator has moved, the next attempt looks it up again. *doing* says what has failed, such as
-    "join".
+    If the coordinator has moved, the next attempt looks up the new coordinator. *doing* is the verb for the
+    failed action, such as "join".
     """
     hint = ""
     if code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):

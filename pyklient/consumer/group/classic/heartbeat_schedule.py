@@ -17,8 +17,8 @@ __all__ = ["HeartbeatSchedule"]
 log = logging.getLogger("pyklient.consumer")
 
 _LONGEST_DELAY = 0.5
-"""The seconds by which the group thread may be late on a busy machine, before the delay counts as a
-suspension of the process."""
+"""The seconds by which the group thread may be late on a busy machine. A longer delay counts as a suspension
+of the process."""
 
 
 class HeartbeatSchedule:

@@ -42,8 +42,8 @@ _ANSWER_MARGIN = 5.0  # Java's: the coordinator answers at its rebalance time-ou
 def join(member: Member, reason: str) -> Dialogue[list[TopicPartition] | None]:
     """Take part in the next generation of the group, and return the partitions that *member* gets in it.
 
-    Return None if the group has removed the member, so that it has lost the partitions that it kept while it
-    joined.
+    Return None if the group has removed the member. The member has then lost the partitions that it kept
+    while it joined.
 
     If an error is temporary, try again. Otherwise raise it, for instance if the group does not accept the
     member, if the group uses other assignors, or if another process has taken over the ``group_instance_id``.
@@ -118,8 +118,8 @@ def _join(member: Member, reason: str) -> Dialogue[JoinGroupResponse | None]:
 
 
 def _sync(member: Member, joined: JoinGroupResponse) -> Dialogue[list[TopicPartition] | None]:
-    """Fetch the partitions of *member*. If it is the leader of its group, assign the partitions of all
-    members first.
+    """Fetch the partitions of *member*. If the member is the leader of its group, first assign partitions to
+    all members.
 
     Return None if the member has to join again.
     """

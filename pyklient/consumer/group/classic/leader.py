@@ -67,7 +67,7 @@ def _assigned(
 ) -> Mapping[str, Collection[TopicPartition]]:
     """Return the partitions that *assignor* assigns to each member.
 
-    With an incremental assignor, partitions that another member must give back first are left out. Raises
+    With an incremental assignor, leave out the partitions that another member must give back first. Raises
     KafkaError if the assignor raises an exception, or returns a wrong result.
     """
     try:
@@ -126,8 +126,7 @@ def _racks(metadata: Metadata, topics: list[str]) -> Partitions:
 
 
 def _note_members(member: Member, names: Set[str]) -> None:
-    """Log which members have joined and left the group since *member* was the group's leader the last
-    time."""
+    """Log which members have joined and left the group since *member* was last the group's leader."""
     come, gone = sorted(names - member.members), sorted(member.members - names)
     log.info(
         "group %s, generation %d: this member is the leader, and assigns partitions to %s; new members: %s; "

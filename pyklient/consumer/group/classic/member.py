@@ -36,13 +36,13 @@ class Member:
     """The partitions that this member keeps while it joins. Empty if its assignors are not incremental, or if
     the group has removed the member."""
     last: LastAssignment = LastAssignment()
-    """The last assignment of this member, even if the member has lost these partitions since."""
+    """The last assignment of this member, even if the member has lost the partitions since then."""
     watched: Mapping[str, int] | None = None
     """The number of partitions that each topic had when this member, as the leader, assigned them. None if
     another member is the leader."""
     confirmed_at: float = -math.inf
-    """The time at which this member last sent a request whose response confirmed that it is in the group. In
-    seconds of ``time.monotonic``."""
+    """The time at which this member sent the last request whose response confirmed that the member is in the
+    group. It is in seconds of ``time.monotonic``."""
     members: Set[str] = frozenset()
     """The ids of the group's members at the last time when this member was the leader."""
 
@@ -74,7 +74,7 @@ class Member:
     def incremental(self) -> bool:
         """True if the member keeps its partitions while the group rebalances.
 
-        All assignors that the member offers must allow that, because the group may choose any of them.
+        All assignors that the member offers must allow this, because the group may choose any of them.
         """
         return all(assignor.incremental for assignor in self.assignors)
 
@@ -85,8 +85,8 @@ class Member:
     def forget(self, code: int = 0) -> None:
         """Make the member join as a new member next time, because of the error *code*.
 
-        After ILLEGAL_GENERATION, the member keeps its member id. If it joined with a new id, the group would
-        wait in vain for a member with the old id.
+        After ILLEGAL_GENERATION, the member keeps its member id. With a new id, it would make the group wait
+        in vain for a member with the old id.
         """
         self.generation = -1
         self.owned = frozenset()

@@ -1,5 +1,5 @@
-"""The group thread, which joins the group, sends heartbeats and leaves. ``states.py`` has the table of its
-states and of the steps between them.
+"""The group thread, which joins the group, sends heartbeats and leaves. ``states.py`` has the table of the
+member's states and events.
 
 A Handover gives partitions to the assignment handler and takes them back. A member leaves the group if the
 program works on one message for longer than ``max_poll_interval_ms``. During a rebalance, the limit is
@@ -61,7 +61,7 @@ class MemberLoop:
         self._heartbeats = HeartbeatSchedule(config, member, self._dialogues)
         self.handover = Handover(config, member, handler, self._dialogues, self._heartbeats, thread)
         self._subscribed: Set[str] = member.topics
-        """The topics to which the member subscribed when it joined last."""
+        """The topics to which the member subscribed when it last joined."""
         self._joining = Outage(log, f"joining group {member.group_id}", "join_outage", group=member.group_id)
         self._stalled = False
         self._cause = "the member is new"
@@ -99,8 +99,8 @@ class MemberLoop:
         self.handover.thread.end()
 
     def notice_topics(self) -> None:
-        """Select the topics to read from the newest metadata. Tell the assignment handler to which of them
-        the brokers deny access."""
+        """Find the topics to read in the newest metadata. Tell the assignment handler to which of these
+        topics the brokers deny access."""
         topics = self._member.selection.update(self._client.metadata)
         self._handler.set_topic_errors(self._client.metadata.topic_errors(topics))
 

@@ -11,8 +11,8 @@ class State(StrEnum):
     """The states of a member."""
 
     OUTSIDE = "outside"
-    """The member is not in the group: it has not joined yet, or it has left because the client closes, or
-    because its loop asked for no message for max_poll_interval_ms."""
+    """The member is not in the group: it has not joined yet, or it has left. It leaves if the client closes,
+    or if its loop asks for no message for max_poll_interval_ms."""
     JOINING = "joining"
     """The member has asked to join, and waits until the other members have joined."""
     SYNCING = "syncing"

@@ -15,7 +15,7 @@ class Attempts:
     """Counts the attempts of a member to rebalance, in rounds of ``rebalance_max_retries`` attempts at most.
 
     After each attempt that fails there is a pause of ``rebalance_backoff_ms``. The pause after the last
-    attempt of a round is ``rebalance_max_retries`` times as long.
+    attempt of a round is longer by the factor ``rebalance_max_retries``.
     """
 
     def __init__(self, config: ConsumerConfig) -> None:
@@ -39,7 +39,8 @@ class Attempts:
 
     @property
     def wait(self) -> float:
-        """The number of seconds until the next attempt is due; 0 or less if it is due."""
+        """The number of seconds until the next attempt is due. It is 0 or less if the attempt is due
+        already."""
         return self._due_at - time.monotonic()
 
     def begin_round(self) -> None:
@@ -47,7 +48,7 @@ class Attempts:
         self.count = 0
 
     def begin(self) -> None:
-        """Count an attempt, when it begins."""
+        """Count an attempt that begins now."""
         self.count += 1
         self.failure = None
 

@@ -27,7 +27,7 @@ _PAUSE = 0.1
 
 
 class FencedOffsetStorage:
-    """An OffsetStorage that keeps positions in *store*, as long as *member* still owns its partitions.
+    """An OffsetStorage that stores positions in *store* only while *member* owns its partitions.
 
     Before each commit, this storage sends one request to ZooKeeper. The answer shows whether the session in
     which the member became the owner still exists. If that session is over, other members may own the

@@ -45,7 +45,8 @@ def become_owner(
 ) -> RegistryDialogue[bool]:
     """Create the owner nodes of the partitions *assigned*.
 
-    If other members own some of these partitions, keep none of the nodes, and return False.
+    Return True if this succeeds. If other members own some of these partitions, keep none of the nodes, and
+    return False.
     """
     member.nodes.update(assigned)  # before the requests, whose outcome may remain unknown
     existing = yield from _create_owners(member, assigned)
@@ -85,8 +86,8 @@ def _create_owners(
 def _replace_own(
     member: ZooKeeperMember, existing: Mapping[TopicPartition, ThreadId]
 ) -> RegistryDialogue[dict[TopicPartition, str]]:
-    """Replace those owner nodes of the partitions *existing* that an earlier session of this member has
-    created.
+    """Of the owner nodes of the partitions *existing*, replace those that an earlier session of this member
+    has created.
 
     Return the partitions in *existing* that other members own, with their owners. ZooKeeper will tell the
     member when one of these owner nodes is deleted.
@@ -128,6 +129,6 @@ def _owner_path(member: ZooKeeperMember, partition: TopicPartition) -> str:
 
 
 def _listed(texts: Sequence[str]) -> str:
-    """Return one text with the first few of *texts*, and the number of the others."""
+    """Return one text that contains the first few of *texts*, and the number of the others."""
     more = f" and {len(texts) - _MOST_LISTED} more" if len(texts) > _MOST_LISTED else ""
     return ", ".join(texts[:_MOST_LISTED]) + more

@@ -1,7 +1,7 @@
 """The dialogues of a member with ZooKeeper: it adds its node to the group, reads the group, and rebalances.
 
-The nodes, and the order in which they are written, are those of Scala's high-level consumer. Together the
-dialogues do what that consumer does in a rebalance, except for three steps that are safer here:
+The nodes, and the order in which they are written, are the same as in Scala's high-level consumer. Together,
+the dialogues do the same as that consumer in a rebalance, except for three steps that are safer here:
 
 - A member deletes only owner nodes that its own session has created.
 - A member reads the committed offsets after it has become the owner, not before. The previous owner commits
@@ -94,7 +94,7 @@ def renew_member(member: ZooKeeperMember) -> RegistryDialogue[bool]:
 def read_group(member: ZooKeeperMember) -> RegistryDialogue[GroupView]:
     """Read the group of *member*: its members, their topics, the partitions of these topics, and the brokers.
 
-    ZooKeeper then tells the member of the next change of any of these. Topics that do not exist are logged.
+    ZooKeeper then tells the member of the next change of any of these. A topic that does not exist is logged.
     Raises RegistryError if another session has a node of the member's name.
     """
     brokers, members = yield from all_answers(
@@ -159,8 +159,8 @@ def _subscription(
 ) -> Subscription:
     """Return the subscription of the member *consumer_id*, whose node contains *consumer*.
 
-    The node does not say if the member's filter selects internal topics of brokers. As Scala's consumer does,
-    assume that all members with a filter do the same as *member*.
+    The node does not say if the member's filter selects internal topics of brokers. Assume that the filters
+    of all members do the same as the filter of *member*. Scala's consumer assumes this too.
     """
     kind = _FILTERS.get(consumer.pattern)
     if kind is None:
@@ -178,8 +178,7 @@ def _subscription(
 
 
 def withdraw(member: ZooKeeperMember) -> RegistryDialogue[None]:
-    """Delete all nodes of *member* because it cannot continue, so that other members can read its
-    partitions."""
+    """Delete all nodes of *member*, which cannot continue. Other members can then read its partitions."""
     yield from release(member)
     path = paths.consumer(member.group_id, member.consumer_id)
     node = yield Read(path)
@@ -206,8 +205,8 @@ def rebalance(member: ZooKeeperMember) -> RegistryDialogue[Mapping[TopicPartitio
 
 
 def _warn_of_missing_topics(member: ZooKeeperMember, partitions: Mapping[str, list[int]]) -> None:
-    """Log the topics to which *member* subscribes by name and that have no *partitions*, because they do not
-    exist. A topic is logged again only if it has existed since."""
+    """Log the topics that do not exist although *member* subscribes to them by name. *partitions* has no
+    partitions of these topics. A topic is logged again only if it has existed since the last time."""
     before = member.missing
     member.missing = frozenset(topic for topic in member.subscription.named if not partitions.get(topic))
     if missing := sorted(member.missing - before):

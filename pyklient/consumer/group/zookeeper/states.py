@@ -12,7 +12,8 @@ class State(StrEnum):
     """The states of a member."""
 
     OUTSIDE = "outside"
-    """The member has no node in ZooKeeper: it is not created yet, or the member's session has expired."""
+    """The member has no node in ZooKeeper: the node is not created yet, or the member's session has
+    expired."""
     REBALANCING = "rebalancing"
     """The member gives its partitions back, computes the assignment and creates its owner nodes."""
     WAITING = "waiting"
@@ -39,7 +40,7 @@ class Event(StrEnum):
     """An attempt to rebalance has failed: another member still owns a partition, or ZooKeeper did not
     answer."""
     GAVE_UP = "gave up"
-    """The last attempt to rebalance has failed."""
+    """The last attempt of a round has failed."""
     RETRY = "retry"
     """The pause after a failed attempt to rebalance is over. The next attempt begins."""
     CHANGED = "changed"

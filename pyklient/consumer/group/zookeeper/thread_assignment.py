@@ -1,9 +1,8 @@
 """The rules by which members of a ZooKeeper group assign partitions to threads. Each member computes the
 assignment of the whole group by itself, from the same nodes.
 
-So all members must compute the same assignment. Both rules assign partitions to threads (see ``thread_ids``)
-as the classes RangeAssignor and RoundRobinAssignor of Scala's high-level consumer do, partition for
-partition.
+So all members must compute the same assignment. Both rules assign each partition to the same thread (see
+``thread_ids``) as the classes RangeAssignor and RoundRobinAssignor of Scala's high-level consumer.
 
 ``roundrobin`` follows the rule of Kafka 0.10.2. Up to 0.10.1, Scala's consumer has another rule, which works
 only if all members have the same number of streams of the same topics. In that case both rules give the same
@@ -31,7 +30,7 @@ __all__ = [
 ]
 
 ThreadsOfTopic: TypeAlias = Mapping[str, Sequence[ThreadId]]
-"""For each topic, the threads of all members that have streams of it."""
+"""For each topic, the threads of all members that have streams of the topic."""
 
 PartitionsOfTopic: TypeAlias = Mapping[str, Sequence[int]]
 """For each topic, the numbers of its partitions. A topic that does not exist has none."""
@@ -61,8 +60,8 @@ def assign_round_robin_to_threads(
     """Assign the partitions of all topics to the threads in turn. Each partition skips the threads that do
     not belong to its topic.
 
-    The order of the partitions is that of Java's hashes of ``[topic,partition]``, so that the partitions of
-    one topic do not follow each other.
+    The partitions are sorted by Java's hashes of ``[topic,partition]``, so that the partitions of one topic
+    do not follow each other.
     """
     of_topic = {topic: frozenset(each) for topic, each in threads.items() if each}
     turn = cycle(sorted(frozenset().union(*of_topic.values()), key=java_order))

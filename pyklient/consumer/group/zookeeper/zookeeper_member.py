@@ -17,8 +17,8 @@ __all__ = ["ZooKeeperMember"]
 _BETWEEN_REBALANCES = 2
 """The number by which the generation of a ZooKeeper member grows at each assignment.
 
-It is 2, so that two assignments of one member never seem to follow each other directly: another member may
-have owned a partition in between.
+It is 2, so that two assignments of one member never have consecutive generations: another member may have
+owned a partition in between.
 """
 
 
@@ -32,15 +32,15 @@ class ZooKeeperMember:
     subscription: Subscription = field(default_factory=Subscription)
     state: State = State.OUTSIDE
     generation: int = 0
-    """A number that grows with each assignment. It is known to this client alone: ZooKeeper groups have no
-    generations, and offsets are committed without one."""
+    """A number that grows with each assignment. Only this client knows the number: ZooKeeper groups have no
+    generations, and offsets are committed without a generation."""
     session_id: int | None = None
     """The id of the ZooKeeper session in which the member got its present assignment. None before that."""
     owned: Mapping[TopicPartition, ThreadId] = field(default_factory=dict)
     """The partitions that this member reads, each with the thread to which it is assigned."""
     waits_for: str = ""
-    """The partitions that other members had not given back at the last attempt to rebalance, each with its
-    owner, as text for a message."""
+    """A text for messages. It names the partitions that other members had not given back at the last attempt
+    to rebalance, each with its owner."""
     nodes: set[TopicPartition] = field(default_factory=set)
     """The partitions whose owner nodes this member has created, or may have created."""
 
@@ -49,7 +49,7 @@ class ZooKeeperMember:
 
     @property
     def assign(self) -> AssignToThreads:
-        """The function that assigns the partitions of the group, by the member's assignor."""
+        """The function of the member's assignor. It assigns the partitions of the group."""
         return ZOOKEEPER_ASSIGNORS[self.assignor]
 
     @property
@@ -69,7 +69,7 @@ class ZooKeeperMember:
         self.state = next_state(TRANSITIONS, self.state, event)
 
     def begin_generation(self, session_id: int | None) -> None:
-        """Record that a new assignment of the member begins, whose owner nodes belong to the session
+        """Record that a new assignment of the member begins. Its owner nodes belong to the session
         *session_id*."""
         self.session_id = session_id
         self.generation += _BETWEEN_REBALANCES

@@ -1,5 +1,5 @@
 """The thread of a member of a ZooKeeper group: it adds the member, rebalances and leaves, in the order that
-the table of states gives.
+the table in ``states.py`` gives.
 
 A change in ZooKeeper wakes the thread. If several changes happen during a rebalance, one more rebalance
 follows. While ZooKeeper cannot be reached, the member continues to read its partitions, as Scala's consumer
@@ -45,9 +45,9 @@ _TICK = 1.0
 to which the brokers deny access."""
 _WHILE_TAKEN = 0.2
 _FOR_IN_HAND = 0.5
-"""All attempts of a rebalance may take a limited time. For this fraction of that time, a member waits for its
-loops to finish their messages in hand. In the rest of the time, the member commits, and other members make
-their last attempt."""
+"""All attempts of a rebalance together may take a limited time. For this fraction of the limit, a member
+waits for its loops to finish their messages in hand. In the remaining time, the member commits, and other
+members make their last attempt."""
 
 
 class ZooKeeperMemberLoop:
@@ -74,7 +74,7 @@ class ZooKeeperMemberLoop:
         self._revocation_timeout = self._attempts.duration * _FOR_IN_HAND
         self._closing = False
         self._changed = False
-        """True if something has changed since this thread read the group last."""
+        """True if something has changed since this thread last read the group."""
         self._expired = False
         self._renew = False
         """True if the node of the member must be written again, because its subscription has changed."""
@@ -163,9 +163,8 @@ class ZooKeeperMemberLoop:
         """Make one attempt to rebalance. If it fails, wait before the next attempt. Give up after the last
         attempt.
 
-        Raise the error if another attempt cannot succeed, for example because of an access list. If an
-        attempt has failed because of the content of a node, another attempt is made, because somebody may
-        repair the node.
+        Raise the error if another attempt cannot succeed, for example because of an access list. After a
+        failure because of the content of a node, make another attempt, because somebody may repair the node.
         """
         self._changed = False
         self._attempts.begin()
@@ -198,8 +197,8 @@ class ZooKeeperMemberLoop:
         """Rebalance once. Return False if other members still own partitions that are assigned to this
         member.
 
-        If no broker is registered, or if the member already owns all partitions assigned to it, nothing
-        changes.
+        Change nothing if no broker is registered, or if the member already owns exactly the partitions that
+        are assigned to it.
         """
         member = self._member
         began = time.monotonic()
@@ -245,8 +244,8 @@ class ZooKeeperMemberLoop:
     def _give_back(self) -> None:
         """Stop reading the member's partitions, and commit.
 
-        The owner nodes are deleted only afterwards, so that no other member reads these partitions before
-        their offsets are committed.
+        The caller deletes the owner nodes only afterwards, so that no other member reads these partitions
+        before their offsets are committed.
         """
         try:
             self._handler.revoked(sorted(self._member.owned), self._revocation_timeout)

@@ -51,10 +51,10 @@ class ZooKeeperMembership:
         return FencedOffsetStorage(store, self._registry, self._member)
 
     def start(self, subscription: Subscription, handler: AssignmentHandler) -> None:
-        """Subscribe, and return when the first rebalance has assigned partitions. Raise an error if that
-        fails.
+        """Subscribe, and return when the first rebalance has assigned partitions. Raise an error if the
+        rebalance fails.
 
-        Before that, wait until the group has no members that Kafka coordinates.
+        First wait until the group has no members that Kafka coordinates.
         """
         wait_for_members_in_kafka(
             self._client, self._member.group_id, subscription, self._other_members_timeout
