@@ -308,8 +308,7 @@ class ConsumerConnector:
 
         Call this method before you read the first message of a transaction. If the group rebalances after
         that, the group coordinator rejects the offsets, because another member may own the partitions. Then
-        abort the transaction, and read its messages again. Raises CommitError if the connector is not a
-        member of its group now.
+        abort the transaction and read again. Raises CommitError if the connector is no member of its group.
         """
         self._control.check_commits(at_close=True)
         return member_metadata(self._config, self._membership, self._ownership)
@@ -344,9 +343,8 @@ class ConsumerConnector:
     shutdown = close
 
     def _create(self, choice: StreamChoice, membership: Membership | None = None) -> None:
-        """Begin to read the streams of *choice* with *membership*. If *membership* is None, use the
-        connector's own membership. Return when partitions are assigned. After a failure, close the
-        connector."""
+        """Begin to read the streams of *choice* with *membership*; None means the connector's own. Return
+        when partitions are assigned. After a failure, close the connector."""
         self._lifecycle.check_open()
         if self._choice is not None:
             raise MessageStreamsExistError(_STREAMS_EXIST)

@@ -59,8 +59,7 @@ def parse_records(
 
 
 def _fill(columns: Columns, data: bytes, base_timestamp: int, count: int) -> int:  # noqa: C901 - calls cost time
-    """Parse *count* records into *columns*. Return the end position. Raise IndexError if *data* is too
-    short."""
+    """Parse *count* records into *columns*. Return the end position. Raise IndexError if *data* is short."""
     deltas, timestamps, keys, values, headers = columns
     position = 0
     for index in range(count):

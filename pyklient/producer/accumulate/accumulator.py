@@ -91,12 +91,10 @@ class RecordAccumulator:
         self._waiting = WaitingThreads()
         self._unfinished = UnfinishedBatches()
         self._extra_memory = 0
-        """The memory, in bytes, of the batch whose callbacks run now. A ``send`` in these callbacks may use
-        this memory."""
+        """The bytes of the batch whose callbacks run now. A ``send`` in these callbacks may use them."""
         self._closed_by: KafkaError | None = None
         self._held_by: KafkaError | None = None
-        """The error that each ``send`` raises between a call of ``hold`` and a call of ``admit``. None at
-        other times."""
+        """The error that each ``send`` raises between ``hold`` and ``admit``. None at other times."""
 
     def append_slowly(
         self,
@@ -234,8 +232,7 @@ class RecordAccumulator:
                 self._started = True
 
     def deadline(self) -> float:
-        """Return the time until which the calling thread may wait. For the sender's thread, which must not
-        wait, return the present time."""
+        """Return the time until which the calling thread may wait. The sender's thread must not wait."""
         return self.clocks.monotonic() + (0.0 if self.thread.is_current() else self.limits.max_block)
 
     def _append_or_wait(
@@ -249,8 +246,7 @@ class RecordAccumulator:
         """Append *record* to partition *number* (None: the sticky one). If memory is short, wait for memory.
 
         Return None if the partitions of the topic have changed meanwhile. Raises BufferFullError if there is
-        not enough memory at *deadline*. The sender's thread does not wait for memory; there, the error is
-        raised at once.
+        not enough memory at *deadline*, or, in the sender's thread, now.
         """
         memory = self.limits.buffer_memory
         with self.tracker.lock:
@@ -271,8 +267,7 @@ class RecordAccumulator:
     def _append_when_it_fits(
         self, append: Callable[[int], Delivery | None], topic: str, record: CheckedRecord, deadline: float
     ) -> Delivery | None:
-        """Wait until there is enough memory for *record*. Then call *append* with the limit of the memory,
-        and return its result."""
+        """Wait until there is enough memory for *record*, and call *append*."""
         memory, waiting, wakeup = self.limits.buffer_memory, self._waiting, Wakeup()
         try:
             with self.tracker.lock:
@@ -313,9 +308,8 @@ class RecordAccumulator:
         on_delivery: Callable[[Delivery], object] | None,
         limit: int,
     ) -> Delivery | None:
-        """Append *record* to the open batch of its partition or to a new one. Return None if the record would
-        need more than *limit* bytes of memory in all, or if the topic's partitions have changed. The batch
-        lock must be held."""
+        """Append *record* to the open batch of its partition or to a new one. Return None if there is not
+        enough memory, or if the topic's partitions have changed. The batch lock must be held."""
         key, value, timestamp_ms, headers, _ = record
         appender = self.appender
         chosen = appender.sticky_partition(topic) if number is None else number

@@ -68,8 +68,7 @@ class PartitionQueue(Timed):
         self.sequences = sequences
         self.transactional = sequences is not None and sequences.transactional
         self.in_line = False
-        """True while the queue waits in a BrokerQueue for its next batch to be sent. The BrokerQueue sets
-        this attribute."""
+        """True while the queue waits in a BrokerQueue. The BrokerQueue sets this attribute."""
         self.blocked_by: KafkaError | None = None
         """The failure because of which the queue cannot send now, such as an unreachable leader. It is newer
         than the failures of the batches."""
@@ -270,8 +269,7 @@ class PartitionQueue(Timed):
         self._changed[self] = None
 
     def drain_outcomes(self) -> list[tuple[Batch, Outcome]]:
-        """Return, in order, the outcomes that may be reported now, because all earlier batches have
-        finished."""
+        """Return, in order, the outcomes of batches before which no batch is unfinished."""
         return self.outcomes.drain((self._in_flight, self._to_retry))
 
     def without_idempotence(self) -> None:

@@ -185,7 +185,7 @@ cdef class MessageIterator:
         cdef Cursor first
         cdef int64_t below = 0
         cdef Part* part
-        cdef Kind kind = _read_header(reading, &header)
+        cdef Kind kind = _read_batch(reading, &header)
         if kind == OTHER:
             return False
         if kind == EMPTY:

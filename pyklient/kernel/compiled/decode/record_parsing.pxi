@@ -290,7 +290,7 @@ def parse_batches(
     reading.check_crcs = check_crcs
     reading.transactions = transactions
     while len(columns[0]) < most_records and reading.nbytes < most_bytes:
-        kind = _read_header(&reading, &header)
+        kind = _read_batch(&reading, &header)
         if kind == OTHER:
             break
         if kind == PLAIN:
