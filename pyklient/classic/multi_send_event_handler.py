@@ -88,7 +88,7 @@ class MultiSendEventHandler(EventHandler):
         self._candidates.close()
 
     def _collate(self, items: Sequence[QueueItem]) -> dict[int, Groups]:
-        """Return the encoded *items* by broker and partition.
+        """Encode *items*, and return them grouped by broker and partition.
 
         If the encoder fails for an item, or there is no broker for an item that a hook has made, a
         synchronous producer raises the error. An asynchronous producer drops the item.

@@ -76,9 +76,11 @@ class Positions:
         return Position(offset, generation, read, chosen=chosen, leader_epoch=leader_epoch)
 
     def note_left(self, owned: OwnedPartition, after_message: int | None, offset: int) -> None:
-        """Record that all messages of *owned* before *offset* were handed out or skipped. *after_message* is
-        the offset after the last message that was handed out. It is None if no message was handed out since
-        the last call."""
+        """Note that all messages of *owned* before *offset* were handed out or skipped.
+
+        *after_message* is the offset after the last message that was handed out. It is None if no message was
+        handed out since the last call.
+        """
         before = self._known.get(owned.partition)
         if after_message is None and before is not None:
             after_message = before.offset if before.after_message is None else before.after_message

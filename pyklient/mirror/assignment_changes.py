@@ -1,5 +1,5 @@
-"""The changes of the assignment of a mirror's task. The rebalance thread asks for a change, and the thread of
-the task makes it."""
+"""Changes to the partitions that are assigned to one task of a mirror. The rebalance thread asks
+for a change, and the thread of the task makes it."""
 
 import logging
 import threading

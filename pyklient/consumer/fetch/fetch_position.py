@@ -139,9 +139,10 @@ class Cursor:
 class FetchedBatches:
     """The undecoded batches of one partition from one fetch response.
 
-    Decoding continues at the byte ``at`` of ``buffer``, with the record at the offset ``start``. The thread
-    that reads the stream moves both. ``next_offset`` is the offset after the last of these batches. All of
-    them have the same ``leader_epoch``, which is -1 if the record format has none.
+    ``at`` is the position in ``buffer`` of the next byte to decode, and ``start`` is the offset at which
+    decoding continues. The thread that reads the stream advances both. ``next_offset`` is the offset after
+    the last of these batches. All of them have the same ``leader_epoch``, which is -1 if the record format
+    has none.
     """
 
     __slots__ = ("aborted", "at", "buffer", "cursor", "leader_epoch", "next_offset", "start")

@@ -108,8 +108,8 @@ class Decoding(NamedTuple):
 
 
 class ColumnDecoding(NamedTuple):
-    """The form of columns. They always include headers, because a loop over messages may continue with
-    them."""
+    """Decodes batches into columns. The columns always include the headers, because a later loop over
+    messages may continue with the same columns."""
 
     most: int
     """The number of records that the loop asks for at a time."""

@@ -80,7 +80,7 @@ class BatchReader(ABC):
     @property
     @abstractmethod
     def count(self) -> int:
-        """The number of records that were collected so far."""
+        """The number of records that have been collected so far."""
 
     @abstractmethod
     def add_batches(self, view: memoryview, position: int) -> int:

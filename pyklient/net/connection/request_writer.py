@@ -84,7 +84,7 @@ class RequestWriter:
             self._sending.release()
 
     def _unsendable(self, error: Exception, request_class: type[ApiMessage]) -> KafkaError:
-        """Return the error with which the connection ends, because *error* has interrupted the sending of a
+        """Return the error with which the connection ends when *error* has interrupted the sending of a
         request. A part of the request may have been sent."""
         if isinstance(error, KafkaError):
             return error

@@ -40,9 +40,10 @@ def check_replacing(root: Path) -> None:
             _exchange(one, other)
     except OSError as error:
         raise ConfigurationError(
-            f"the loads in {whole} cannot be replaced in one step: {error}. This needs a local disk that can "
-            f"exchange two directories, and the right to create directories in {whole.parent}. Load into a "
-            "new directory instead, with 'start' set to the beginning of its records"
+            f"the loads in {whole} cannot be replaced in one step: {error}. This needs a local file "
+            "system that can exchange two directories, and the right to create directories in "
+            f"{whole.parent}. Load into a new directory instead, and set 'start' to where its first record "
+            "is to be"
         ) from error
     finally:
         for each in (one, other):

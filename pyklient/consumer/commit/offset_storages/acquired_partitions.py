@@ -3,8 +3,8 @@ saved there.
 
 A transaction of the program may be rolled back after its save, and the stream does not learn of that. So a
 save is *unconfirmed* at first. It is confirmed when the store turns out to have one of the saved offsets.
-This happens when a later save replaces or checks such an offset. It also happens when the stream acquires the
-partition again, if nobody else has acquired the partition in between.
+This happens when a later save replaces such an offset, or compares it with the stored one. It also happens
+when the stream acquires the partition again, if nobody else has acquired the partition in between.
 """
 
 import threading
