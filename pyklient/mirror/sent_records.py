@@ -30,7 +30,7 @@ class Copies(NamedTuple):
 
 
 Sent: TypeAlias = tuple[TopicPartition, int, int, Delivery | Batch | Copies | None]
-"""What the mirror has sent for one or more source offsets, as a tuple of four items:
+"""The records that the mirror has sent for one or more source offsets, as a tuple of four items:
 
 - the source partition,
 - the first source offset,

@@ -24,6 +24,7 @@ from pyklient.errors import (
 from pyklient.kernel import Delivery, encode_batch
 from pyklient.producer.mirror_producer import MirrorProducer
 from pyklient.producer.producer import Producer
+from pyklient.producer.transactions.state_machine import StateMachine
 from pyklient.protocol.messages import (
     REQUESTS,
     AddPartitionsToTxnRequest,
@@ -160,6 +161,23 @@ def test_ctrl_c_in_a_transaction_aborts_it(broker: TransactionBroker) -> None:
         assert broker.ends() == [False]
         send_and_commit(producer)
         assert broker.ends() == [False, True]
+
+
+def test_ctrl_c_at_the_beginning_of_a_call_releases_the_lock_of_transactions(
+    broker: TransactionBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with producing(broker, partitioner=lambda topic, key, count: 99) as producer:
+        producer.begin_transaction()
+        with pytest.raises(KafkaError):
+            producer.send(TOPIC, b"x").result(10)
+        with monkeypatch.context() as patch:
+            patch.setattr(StateMachine, "move", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                producer.commit_transaction()
+        producer.abort_transaction(timeout=5)
 
 
 def test_a_transaction_that_is_open_at_a_fork_belongs_to_the_parent(broker: TransactionBroker) -> None:

@@ -78,8 +78,12 @@ class StateMachine:
             raise KafkaTimeoutError(
                 f"{name} has waited for {seconds:.3g} s for another thread that begins or ends a transaction"
             )
-        if self.state is State.OPEN and self._transaction.failure is not None:
-            self.move(Event.FAILURE)
+        try:
+            if self.state is State.OPEN and self._transaction.failure is not None:
+                self.move(Event.FAILURE)
+        except BaseException:  # such as Ctrl-C: the call does not begin, and nobody else releases the lock
+            self._lock.release()
+            raise
         return deadline
 
     def require(self, name: str, *states: State) -> None:
