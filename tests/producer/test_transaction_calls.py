@@ -169,7 +169,8 @@ def test_ctrl_c_at_the_beginning_of_a_call_releases_the_lock_of_transactions(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    with producing(broker, partitioner=lambda topic, key, count: 99) as producer:
+    broker.faults.append(Refuse(ErrorCode.INVALID_RECORD))
+    with producing(broker) as producer:
         producer.begin_transaction()
         with pytest.raises(KafkaError):
             producer.send(TOPIC, b"x").result(10)
