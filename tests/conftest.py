@@ -160,5 +160,5 @@ def pytest_runtest_makereport(
     if report.failed:
         report.sections.append(("pyklient", f"to repeat it: --seed {seeds.seed()}"))
         if (servers := item.config.stash.get(SERVERS, None)) is not None:
-            report.sections.extend(servers.logs())
+            report.sections.extend(servers.logs(groups.servers_of(item)))
     return report

@@ -13,7 +13,7 @@ import pytest
 from tests.servers.kinds import KINDS
 from tests.servers.pool import Use
 
-__all__ = ["OWN_SERVERS", "SPARK", "group_of", "is_slow", "lanes", "seconds", "uses"]
+__all__ = ["OWN_SERVERS", "SPARK", "group_of", "is_slow", "lanes", "seconds", "servers_of", "uses"]
 
 SPARK = "spark"
 

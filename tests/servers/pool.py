@@ -3,7 +3,7 @@ one."""
 
 import itertools
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,12 +74,14 @@ class ServerPool:
         self._starting: dict[str, Future[_Server]] = {}
         self._lent: dict[str, _Running] = {}
         self._stopping: list[Future[None]] = []
-        self._made: list[Server] = []
+        self._made: list[tuple[str, Server]] = []
+        self._before_test = 0
         self._serial = itertools.count(1)
         self.served: list[Served] = []
 
     def before(self, test: str) -> None:
         """Start the servers of *test* and, in the background, the server that is needed next."""
+        self._before_test = len(self._made)
         for name in self._soon.get(test, ()):
             self._prepare(name)
 
@@ -113,14 +115,16 @@ class ServerPool:
     def start_reference(self, settings: Mapping[str, object]) -> ReferenceBroker:
         """Return another reference broker, with its own settings, which the caller must stop."""
         broker = ReferenceBroker(self._home("reference"), self._reaper, settings)
-        self._made.append(broker)
+        self._made.append((_CHEAP, broker))
         broker.start()
         return broker
 
-    def logs(self) -> Iterator[tuple[str, str]]:
-        """Yield the end of the logs of all servers made so far."""
-        for server in self._made:
-            yield from server.logs().items()
+    def logs(self, names: Collection[str]) -> Iterator[tuple[str, str]]:
+        """Yield the end of the logs of the servers with these *names*, and of those that were made since the
+        last test began."""
+        for number, (name, server) in enumerate(self._made):
+            if name in names or number >= self._before_test:
+                yield from server.logs().items()
 
     def close(self) -> None:
         """Stop everything. Raise the errors that occurred while servers were stopped."""
@@ -134,7 +138,7 @@ class ServerPool:
                 self._end(name, starting.result())
         self._lent.clear()
         self._starting.clear()
-        for server in self._made:
+        for _, server in self._made:
             server.stop()
         self._reaper.close()
         for stopping in self._stopping:
@@ -148,7 +152,7 @@ class ServerPool:
     def _start(self, name: str) -> _Server:
         began = time.monotonic()
         server = KINDS[name].make(self._home(name), self._reaper)
-        self._made.append(server)
+        self._made.append((name, server))
         server.start()
         return _Server(server.stop, began, time.monotonic() - began, server)
 

@@ -160,6 +160,8 @@ def test_neither_an_unexpected_error_nor_an_exit_in_a_callback_stops_later_commi
     commits = BackgroundCommits(commit, threading.Lock())
     for _ in range(4):
         commits.put(nothing, 5.0, leave)
+    # A call of ``commits.wait`` during a callback would make a commit in this thread, which raises its exit.
+    wait_for(lambda: len(errors) == 4, "the callbacks")
     assert commits.wait(30.0, for_callbacks=True)
     assert ["mine" in str(errors[0]), "SystemExit" in str(errors[1]), *errors[2:]] == [True, True, None, None]
     assert caplog.text.count("the callback of commit_offsets_async raised an exception") == 4
