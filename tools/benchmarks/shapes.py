@@ -9,7 +9,7 @@ from typing import Literal
 from tools.benchmarks.scenarios import Contender, Scenario
 from tools.benchmarks.work import Compression
 
-__all__ = ["GROUPS", "SHAPES", "Group", "Row"]
+__all__ = ["GROUPS", "SHAPES", "START_UP", "Group", "Row"]
 
 _BATCHES = "Batch sizes"
 _ARROW = "Arrow batches by batch size"
@@ -18,7 +18,7 @@ _MESSAGES = "Message sizes"
 _COMPRESSION = "Compression of flights as JSON"
 _OTHERS = "Encoders, partitioners, acknowledgements and tombstones"
 _SLOW = "A broker that is slower than the producer"
-_STARTS = "Start-up"
+START_UP = "Start-up"
 
 _STARTED = 5
 """The number of programs that a run starts, one after the other."""
@@ -137,8 +137,9 @@ def _of_compression(
 GROUPS = (
     Group(
         _BATCHES,
-        "Values have 100 B. Each client's options limit a batch to so many records. The consumers read "
-        "batches of this size, which confluent-kafka has produced.",
+        "Values have 100 B. The first column shows the number of records to which the options of each "
+        "producer limit a batch. The consumers read batches of this size, which confluent-kafka has "
+        "produced.",
         (
             *_of_batches(1, (40_000, 40_000), (200_000, 200_000)),
             *_of_batches(18, (600_000, 400_000), (1_500_000, 1_000_000)),
@@ -149,9 +150,9 @@ GROUPS = (
     ),
     Group(
         _ARROW,
-        "Values have 100 B, and batches have so many records. pyklient reads them with `arrow_batches`, and "
-        "computes the total length of the values with `pyarrow.compute`. confluent-kafka makes a message "
-        "object of each record.",
+        "Values have 100 B. The first column shows the number of records in a batch. pyklient reads them "
+        "with `arrow_batches`, and computes the total length of the values with `pyarrow.compute`. "
+        "confluent-kafka makes a message object of each record.",
         (
             _of_arrow(1, 200_000, 200_000),
             _of_arrow(18, 2_500_000, 1_000_000),
@@ -259,7 +260,7 @@ GROUPS = (
         ),
     ),
     Group(
-        _STARTS,
+        START_UP,
         "A program starts, imports the client, sends one record and waits for its acknowledgement, or joins "
         "a group and reads one record. The figures include the start of Python, which is the same "
         "for both, and end with the acknowledgement or the record.",

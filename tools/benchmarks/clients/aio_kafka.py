@@ -3,8 +3,8 @@ idempotent, as pyklient's is. The consumer calls `getmany()`.
 
 The settings are those that aiokafka's documentation recommends: `linger_ms` above 0 (here 5) and a larger
 `max_batch_size` (1 MB) for fewer requests, `getmany()` instead of iteration, and larger fetches (4 MiB for
-each partition). aiokafka fetches records before the program asks for them. So its time begins earlier
-than that of the other consumers: when it has its partitions.
+each partition). aiokafka fetches records before the program asks for them. So its time begins earlier than
+that of the other consumers: at the moment when it has its partitions.
 """
 
 import asyncio

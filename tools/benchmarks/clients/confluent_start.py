@@ -1,5 +1,5 @@
-"""Each program imports `Producer` or `Consumer`, and makes one with the default options. The producer is
-idempotent, as pyklient's is."""
+"""Each program imports `Producer` or `Consumer`, and makes an object of this class with the default options.
+The producer is idempotent, as pyklient's is."""
 
 from functools import partial
 

@@ -1,6 +1,6 @@
 """The producer has a `transactional.id`, and otherwise the settings of the row "confluent-kafka" in the other
-scenarios. The program begins a transaction, calls `produce` for each value, and commits. The time begins and
-ends as that of pyklient's transactions.
+scenarios. The program begins a transaction, calls `produce` for each value, and commits. The time is measured
+in the same way as for pyklient's transactions.
 """
 
 import time

@@ -1,7 +1,7 @@
-"""The classic MirrorMaker, which Kafka 4 does not have any more, with one stream. Its producer has
-`batch.size` 500,000 and `linger.ms` 5, and is not idempotent, which is MirrorMaker's default. CPU time and
-memory are those of the whole process, including the start of the JVM. The time begins and ends as that of
-pyklient's mirrors.
+"""This is the classic MirrorMaker, which Kafka 4 does not have any more. It runs with one stream. Its
+producer has `batch.size` 500,000 and `linger.ms` 5, and is not idempotent, which is MirrorMaker's default.
+CPU time and memory are those of the whole process, including the start of the JVM. The time is measured in
+the same way as for pyklient's mirrors.
 """
 
 import os

@@ -1,12 +1,13 @@
-"""The row "pyklient" calls `send` for each value, or reads messages in a `for` loop. The row "Python kernel"
-does the same without the compiled kernel.
+"""In the row "pyklient", the program calls `send` for each value, or reads messages in a `for` loop. In the
+row "pyklient, Python kernel", it does the same without the compiled kernel.
 
 The producer has its default options: it is idempotent, and has `linger_ms` 5 and batches of up to 1 MB. A run
-of the producer ends with `flush()`, which raises an error if any record was not confirmed. The row
-"pyklient classic producer" sends 7,000 messages in a batch, with `request.required.acks` -1, and drops none.
+of the producer ends with `flush()`, which raises an error if any record was not confirmed. If a table has the
+row "pyklient classic producer", this producer sends 7,000 messages in a batch, with `request.required.acks`
+-1, and drops none.
 
-The consumer has its default options, and so checks CRCs. It begins with the oldest record, and commits
-nothing.
+The consumer has its default options, so it checks the checksum (CRC) of each batch. It begins with the oldest
+record, and commits nothing.
 """
 
 import importlib

@@ -1,10 +1,11 @@
-"""A Mirror of pyklient, in two ways. "Batches passed on" keeps the partitions, and so sends batches as it has
-fetched them. "Records decoded" does not keep them: each record is decoded, assigned to a partition, encoded
-and compressed again. Both commit the source offsets every five seconds, and their producers are idempotent.
+"""The benchmark runs a `Mirror` of pyklient in two ways. In the row "pyklient, batches passed on", the mirror
+keeps the partitions of the records, so it sends batches as it has fetched them. In the row "pyklient, records
+decoded", it does not keep the partitions: it decodes each record, assigns it to a partition, and encodes and
+compresses it again. Both mirrors commit the source offsets every five seconds, and have idempotent producers.
 
-The benchmark asks a mirror every 0.1 seconds for its metrics. The time of a mirror is that between the first
-and the last answer while it copies. "Producer only" and "consumer only" are the rows "pyklient" of the other
-scenarios, on the same records.
+The benchmark asks a mirror every 0.1 seconds for its metrics. The time of a mirror is the time between the
+first and the last answer while it copies. In the rows "pyklient, producer only" and "pyklient, consumer
+only", the programs are those of the row "pyklient" in the other scenarios, with the same records.
 """
 
 import time

@@ -1,4 +1,5 @@
-"""Each program imports `Producer` or `ConsumerConnector`, and makes one with the default options."""
+"""Each program imports `Producer` or `ConsumerConnector`, and makes an object of this class with the default
+options."""
 
 from functools import partial
 

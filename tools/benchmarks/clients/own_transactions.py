@@ -1,10 +1,10 @@
 """The producer has a `transactional_id`, and otherwise its default options. The program begins a transaction,
 calls `send` for each value, and commits.
 
-The time of a run begins when the first transaction is committed, which has a single record, and ends with the
-last commit. A transaction of one second ends with the thousand records after which the second has passed. In
-the row "no transactions", the same loop sends the records without a `transactional_id`, and ends with
-`flush()`.
+The first transaction has a single record. The time of a run begins when this transaction is committed, and
+ends with the last commit. In "Transactions of one second", the program looks at the clock after every
+thousand records, and commits when a second has passed since the transaction began. In the row "no
+transactions", the same loop sends the records without a `transactional_id`, and ends with `flush()`.
 """
 
 import time
