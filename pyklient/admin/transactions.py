@@ -88,9 +88,9 @@ def abort_transaction(where: TopicPartition, start: int, *, force: bool) -> Dial
     if not transaction.hangs and not force:
         raise ConfigurationError(
             f"the transaction at offset {start} of {where} does not hang: it belongs to the transactional id "
-            f"{transaction.transactional_id}, and its transaction coordinator aborts it "
-            f"{transaction.timeout_ms} ms after it has begun. Wait for that, or begin a new producer with "
-            "this transactional id, or abort it in this partition alone (force)"
+            f"{transaction.transactional_id}, and the transaction coordinator aborts it "
+            f"{transaction.timeout_ms} ms after it has begun. Wait until then, or start a new producer with "
+            "this transactional id, or abort the transaction in this partition alone (force)"
         )
     marker = WriteTxnMarkersRequest.WritableTxnMarker(
         producer_id=transaction.producer_id,

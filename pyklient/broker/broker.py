@@ -385,7 +385,11 @@ def _adopt(node: NodeState, topic: "FoundTopic") -> None:
     try:
         node.controller.create_topic(topic.name, topic.partitions, topic.config)
     except ApiError as error:
-        log.warning("topic %s was found in ZooKeeper, but cannot be created: %s", topic.name, error.message)
+        log.warning(
+            "the broker cannot create topic %s, which is registered in ZooKeeper: %s",
+            topic.name,
+            error.message,
+        )
 
 
 async def _enforce_retention(node: NodeState) -> None:

@@ -126,7 +126,7 @@ class SyncSending(Sending):
         if not in_time:
             raise KafkaTimeoutError(
                 "the producer is closed, but another thread was still sending messages when the time-out of "
-                "close had passed; they may not have been sent"
+                "close had passed; these messages may not have been sent"
             )
 
     def abandon(self) -> None:
@@ -259,9 +259,9 @@ class AsyncSending(Sending):
         )
         return QueueFullError(
             f"message {added + 1} of {len(items)}, for topic {items[added].topic!r}, was not accepted: the "
-            f"queue is full ({size}={config.queue_buffering_max_messages}), and had no space for it within "
-            f"{wait}={config.queue_enqueue_timeout_ms}. The messages before it are queued. Send this message "
-            "and those after it again later"
+            f"queue is full ({size}={config.queue_buffering_max_messages}), and no space became free within "
+            f"{wait}={config.queue_enqueue_timeout_ms}. The messages before this one are queued. Send this "
+            "message and those after it again later"
         )
 
 

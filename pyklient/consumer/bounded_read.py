@@ -52,12 +52,12 @@ def read(
 ) -> "BoundedRead":
     """Return all messages of *topics* from *start* up to, but not including, *end*.
 
-    *start* and *end* are each an offset, an aware datetime (the first message at or after it), or a mapping
-    from TopicPartition to such values. If *start* is None, or a partition is not in its mapping, reading
-    begins at the first offset. If *end* is None, or a partition is not in its mapping, reading ends at the
-    end of the log at the time of the call: the high watermark, or under ``read_committed`` the last stable
-    offset. A later *end* is reduced to the end of the log. The offsets of *start* and *end* are looked up
-    before this function returns.
+    *start* and *end* are each an offset, a datetime with a time zone (which means the first message at or
+    after it), or a mapping from TopicPartition to such values. If *start* is None, or a partition is not in
+    its mapping, reading begins at the first offset. If *end* is None, or a partition is not in its mapping,
+    reading ends at the end of the log at the time of the call: the high watermark, or under
+    ``read_committed`` the last stable offset. A later *end* is reduced to the end of the log. The offsets of
+    *start* and *end* are looked up before this function returns.
 
     A read hands out each message once. If a loop is left, the next loop continues where that one stopped.
     After the end, a new loop raises ClosedError.
@@ -362,9 +362,9 @@ def _check(point: object) -> None:
             )
     elif isinstance(point, bool) or not isinstance(point, int) or point < 0:
         raise ConfigurationError(
-            f"start or end cannot be {point!r}: pass an offset of 0 or more, an aware datetime, or a mapping "
-            "from partitions to these; "
-            "omit start to begin at the first record, and end to read to the end of the log"
+            f"start or end cannot be {point!r}: pass an offset of 0 or more, a datetime with a time zone, or "
+            "a mapping from partitions to these; omit start to begin at the first record, and end to read to "
+            "the end of the log"
         )
 
 

@@ -187,9 +187,9 @@ class ConsumerConnector:
         expression, as with a :class:`Whitelist` and :meth:`create_message_streams_by_filter`.
 
         *start* says where to begin in partitions without a committed offset, in place of
-        ``auto_offset_reset``: it is an offset, ``"beginning"``, ``"end"``, an aware datetime, or a mapping
-        from TopicPartition to these. To begin at *start* even if offsets are committed, use :meth:`assign` or
-        ``KafkaStream.seek``.
+        ``auto_offset_reset``: it is an offset, ``"beginning"``, ``"end"``, a datetime with a time zone, or a
+        mapping from TopicPartition to these. To begin at *start* even if offsets are committed, use
+        :meth:`assign` or ``KafkaStream.seek``.
         """
         choice = self._creation.one(topics, pattern, start, key_decoder, value_decoder)
         self._create(choice)
@@ -205,9 +205,9 @@ class ConsumerConnector:
         """Make one stream that reads exactly *partitions*, such as ``{"clicks": [0, 1]}``. The connector does
         not join a group.
 
-        *start* says where to begin: an offset, ``"beginning"``, ``"end"``, an aware datetime, or a mapping
-        from TopicPartition to these. A partition without a *start* begins at the committed offset, or where
-        ``auto_offset_reset`` says.
+        *start* says where to begin: an offset, ``"beginning"``, ``"end"``, a datetime with a time zone, or a
+        mapping from TopicPartition to these. A partition without a *start* begins at the committed offset, or
+        where ``auto_offset_reset`` says.
 
         With ``group_id``, offsets are committed for that group, by ``commit_offsets`` and automatically.
         Commits fail while the group has members. Other programs may read the same partitions, because no

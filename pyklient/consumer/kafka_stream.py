@@ -111,8 +111,10 @@ class KafkaStream:
         self._control.redeliver(self._core)
 
     def seek(self, partition: TopicPartition, to: StartPoint, timeout: float | None = None) -> None:
-        """Continue *partition* at *to*: an offset, ``"beginning"``, ``"end"``, or an aware datetime (the
-        first message at or after it; the end if there is none).
+        """Continue *partition* at *to*: an offset, ``"beginning"``, ``"end"`` or a datetime with a time zone.
+
+        A datetime means the first message at or after it, or the end of the log if there is no such
+        message.
 
         ``"beginning"``, ``"end"`` and a datetime are looked up before this method returns. After that, no
         message that was fetched earlier is handed out, not even by a loop that is running. The offset becomes

@@ -13,7 +13,8 @@ from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 __all__ = ["Start", "StartPoint", "StartPoints", "find_offsets", "start_point"]
 
 StartPoint: TypeAlias = int | Literal["beginning", "end"] | datetime
-"""An offset, the beginning or the end of the log, or an aware datetime: the first message at or after it."""
+"""An offset, the beginning or the end of the log, or a datetime with a time zone, which means the first
+message at or after it."""
 
 Start: TypeAlias = StartPoint | Mapping[TopicPartition, StartPoint] | None
 """One start point for all partitions, or a mapping from each partition to its start point. Without a start
@@ -22,7 +23,7 @@ point, a partition begins at its committed offset, or where ``auto_offset_reset`
 _ENDS: Final = {"beginning": EARLIEST, "end": LATEST}
 _RESETS: Final = {"earliest": "beginning", "smallest": "beginning", "latest": "end", "largest": "end"}
 """The values of ``auto_offset_reset``, and the corresponding start points."""
-_ACCEPTED: Final = "pass an offset, 'beginning', 'end' or an aware datetime"
+_ACCEPTED: Final = "pass an offset, 'beginning', 'end' or a datetime with a time zone"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
@@ -42,7 +43,9 @@ def start_point(value: Any, name: str) -> StartPoint:
             raise ConfigurationError(f"{name} cannot be {value!r}; {advice}")
         return "beginning" if value == "beginning" else "end"
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} takes an offset, 'beginning', 'end' or an aware datetime, not {value!r}")
+        raise TypeError(
+            f"{name} takes an offset, 'beginning', 'end' or a datetime with a time zone, not {value!r}"
+        )
     return argument_checks.whole(value, name, high=argument_checks.INT64_MAX)
 
 

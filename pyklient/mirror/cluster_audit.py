@@ -90,10 +90,10 @@ def audit(
     partition is compared with the partition of the same number, record by record in order, as a mirror
     with ``keep_partitions`` copies them. With ``"topic"``, the order and the partitions do not matter.
 
-    *since* and *until* are aware datetimes. Only records with timestamps from *since* on, and before *until*,
-    are compared. Without *until*, records that arrive during the audit may count. An audit reads all these
-    records in both clusters. Offsets are not compared. Records of aborted and open transactions do not count,
-    unless the options of a cluster have ``isolation_level="read_uncommitted"``.
+    *since* and *until* are datetimes with a time zone. Only records with timestamps from *since* on, and
+    before *until*, are compared. Without *until*, records that arrive during the audit may count. An audit
+    reads all these records in both clusters. Offsets are not compared. Records of aborted and open
+    transactions do not count, unless the options of a cluster have ``isolation_level="read_uncommitted"``.
 
     *on_progress* is called about once a second. Raises ConfigurationError for a wrong argument or if no topic
     matches, and the errors of ``read``.

@@ -51,6 +51,6 @@ def _log_dropped(failed: FailedRecords) -> None:
 def _abort_error(failed: FailedRecords) -> DeliveryError:
     return DeliveryError(
         f"mirroring ends, because the record at offset {failed.offset} of {failed.source} could not be sent: "
-        f"{failed.error}; no offset from this one on is committed. Remove the cause and start the mirror "
+        f"{failed.error}; the mirror commits no later offset. Remove the cause and start the mirror "
         "again, or let it drop such records (abort_on_send_failure=False)"
     )

@@ -121,7 +121,7 @@ class TargetTopics:
         if (count := self._partition_count(topic) or 0) < least:
             raise broker_error(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                f"the brokers do not know {counted(least, 'partition')} of topic {topic} yet",
+                f"the brokers do not know yet that topic {topic} has {counted(least, 'partition')}",
             )
         return count
 

@@ -67,7 +67,7 @@ class Bootstrap:
         except RegistryConnectionError as error:
             if is_limited and isinstance(error.__cause__, (ConnectionRefusedError, socket.gaierror)):
                 raise NobodyThereError(
-                    f"{error}. bootstrap_refused_timeout_ms sets the time to wait"
+                    f"{error}. The option bootstrap_refused_timeout_ms sets the time to wait"
                 ) from error
             raise
 
@@ -105,8 +105,8 @@ class Bootstrap:
         limit = self._config.bootstrap_refused_timeout_ms / 1000
         if 0 <= limit <= waited:
             raise NobodyThereError(
-                f"No broker was found within {waited:.2g} s ({error.cause}); check that a broker runs at "
-                "this address. bootstrap_refused_timeout_ms sets the time to wait"
+                f"No broker was found within {waited:.2g} s ({error.cause}); check the address, and that a "
+                "broker runs there. The option bootstrap_refused_timeout_ms sets the time to wait"
             ) from error
 
     def with_origin(self, endpoint: Endpoint, error: KafkaError) -> KafkaError:

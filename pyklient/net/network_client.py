@@ -351,8 +351,8 @@ def _tell_of_slow_kernel() -> None:
     asks for the Python kernel."""
     if kernel.not_compiled and not kernel.is_pinned:
         log.warning(
-            "Records are encoded and decoded in Python, about ten times slower than by pyklient's compiled "
-            "code (the compiled kernel), which is not used: %s",
+            "Records are encoded and decoded in Python, which takes about ten times as long as with "
+            "pyklient's compiled code (the compiled kernel). The compiled kernel is not used: %s",
             kernel.not_compiled,
         )
 

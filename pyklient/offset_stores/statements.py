@@ -70,16 +70,16 @@ class Statements:
         the table, and *why* is the reason."""
         return ConfigurationError(
             f"the table {self.table} in {where} cannot be used as an offset store: {why}. An offset store "
-            "needs a table of its own: pass the name of a table that does not exist, or create it with: "
-            f"{self.create}"
+            "needs a table of its own. Pass the name of a table that does not exist yet, or create the table "
+            f"with this statement: {self.create}"
         )
 
     def not_there(self, store: object) -> ConfigurationError:
         """Return the error for a program's connection to a database that does not have the table of
         *store*."""
         return ConfigurationError(
-            f"positions were not saved, because this connection finds no table {self.table}; pass a "
-            f"connection to the database of {store!r} to save_offsets"
+            f"positions were not saved, because the database of this connection has no table {self.table}; "
+            f"pass save_offsets a connection to the database of {store!r}"
         )
 
 

@@ -162,7 +162,7 @@ def test_arguments_that_are_no_places_and_partitions_of_others_are_errors(
         texts = {
             "latest": "write 'end'",
             "earliest": "write 'beginning'",
-            "now": "'end' or an aware datetime",
+            "now": "'end' or a datetime with a time zone",
         }
         for text, said in texts.items():
             wrong: Any = text

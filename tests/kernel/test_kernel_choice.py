@@ -178,7 +178,7 @@ def test_the_first_client_that_handles_records_warns_of_the_slow_kernel(tmp_path
     warned = in_copy(tmp_path, WARN).stderr.splitlines()
     assert len(warned) == 1
     assert warned[0].startswith(
-        "WARNING pyklient Records are encoded and decoded in Python, about ten times slower"
+        "WARNING pyklient Records are encoded and decoded in Python, which takes about ten times as long"
     )
     assert "there is no compiled kernel in" in warned[0]
     assert not in_copy(tmp_path, WARN, PYKLIENT_KERNEL="python").stderr

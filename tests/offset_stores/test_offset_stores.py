@@ -220,13 +220,13 @@ def test_a_connection_to_another_database_is_an_error_that_says_so(
     if isinstance(database.store, SQLiteOffsetStore):
         with (
             closing(sqlite3.connect(tmp_path / "other.db")) as elsewhere,
-            pytest.raises(ConfigurationError, match=r"finds no table pyklient_offsets; .*results\.db"),
+            pytest.raises(ConfigurationError, match=r"has no table pyklient_offsets; .*results\.db"),
         ):
             database.store.save(elsewhere, "g", changes)
     else:
         with (
             psycopg.connect(postgres.new_database()) as connection,
-            pytest.raises(ConfigurationError, match="finds no table pyklient_offsets"),
+            pytest.raises(ConfigurationError, match="has no table pyklient_offsets"),
         ):
             database.store.save(connection, "g", changes)
 

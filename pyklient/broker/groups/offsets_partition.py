@@ -213,7 +213,7 @@ class OffsetsPartition:
                 else:
                     self._generations[group_id] = GroupMetadataValue.decode_blob(record.value)
             else:
-                raise ProtocolError(f"its key has the unknown version {version}")
+                raise ProtocolError(f"the key of the record has the unknown version {version}")
         except ProtocolError as error:
             _logger.warning("%s: a record was skipped: %s", self.name, error)
 

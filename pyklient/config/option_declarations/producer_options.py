@@ -139,7 +139,7 @@ class ProducerConfig(ClientConfig):
                 f"delivery_timeout_ms={self.delivery_timeout_ms} must be at least "
                 f"linger_ms + request_timeout_ms = "
                 f"{self.linger_ms + self.request_timeout_ms}; otherwise a record would fail before its "
-                "request does"
+                "request times out"
             )
 
     def _validate_transactions(self) -> None:

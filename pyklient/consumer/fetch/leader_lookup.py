@@ -335,7 +335,7 @@ def _identify(cursor: Cursor, topic_id: bytes) -> None:
     the fetch position, so that reading begins where ``auto_offset_reset`` says."""
     if ZERO_UUID not in (cursor.topic_id, topic_id) and topic_id != cursor.topic_id:
         log.warning(
-            "the topic of %s was deleted and created again, so reading begins at auto_offset_reset=%s of the "
+            "the topic of %s was deleted and created again, so reading begins at auto_offset_reset=%s in the "
             "new topic",
             cursor.partition,
             cursor.reset,

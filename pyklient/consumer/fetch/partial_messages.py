@@ -58,7 +58,7 @@ def ask_for_more(cursor: Cursor, asked: int, records: memoryview, most: int) -> 
     if asked >= most:
         size = f"{OVERHEAD + LEAD.unpack_from(records)[1]}" if len(records) >= LEAD_SIZE else f"over {asked}"
         raise MessageTooLargeError(
-            f"the message at offset {cursor.position} of {cursor.partition} has {size} bytes, but a response "
-            f"may have only fetch_max_bytes={most}; raise that option"
+            f"the message at offset {cursor.position} of {cursor.partition} has {size} bytes, which is more "
+            f"than fetch_max_bytes={most} allows in a response; raise that option"
         )
     cursor.fetch_bytes = min(max(2 * asked, _SMALLEST), most)

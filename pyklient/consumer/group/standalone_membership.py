@@ -152,8 +152,7 @@ class StandaloneLoop:
                     self._fail(error)
                     return
                 log.info(
-                    "the consumer cannot begin to read new partitions, and tries again, because of an error: "
-                    "%s",
+                    "the consumer cannot begin to read new partitions yet, and tries again. The error: %s",
                     error,
                 )
             except Exception as error:

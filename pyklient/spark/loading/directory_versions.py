@@ -42,8 +42,8 @@ def check_replacing(root: Path) -> None:
         raise ConfigurationError(
             f"the loads in {whole} cannot be replaced in one step: {error}. This needs a local file "
             "system that can exchange two directories, and the right to create directories in "
-            f"{whole.parent}. Load into a new directory instead, and set 'start' to where its first record "
-            "is to be"
+            f"{whole.parent}. Load into a new directory instead, with 'start' set to the beginning of its "
+            "records"
         ) from error
     finally:
         for each in (one, other):

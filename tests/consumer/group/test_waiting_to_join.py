@@ -26,5 +26,5 @@ def test_the_log_says_that_a_new_member_waits_for_another_one(
             wait_for(lambda: len(delayed()) == 1, "the warning")
         joining.join(30)
         assert not joining.is_alive()
-    assert f"group {group}: this member has waited for its partitions for 0.1 s" in delayed()[0]
+    assert f"group {group}: this member has waited 0.1 s for its partitions" in delayed()[0]
     assert "session_timeout_ms" in delayed()[0]

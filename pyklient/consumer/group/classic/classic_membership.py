@@ -86,8 +86,8 @@ class ClassicMembership:
         joined = self._thread.joined_within(silent)
         if not joined and silent < self._join_timeout and self._thread.problem is None:
             log.warning(
-                "group %s: this member has waited for its partitions for %.3g s, and waits for up to %.3g s; "
-                "perhaps another member was killed: the group waits for such a member until its "
+                "group %s: this member has waited %.3g s for its partitions, and waits for at most %.3g s. "
+                "Perhaps another member was killed. The group then waits for that member until its "
                 "session_timeout_ms has passed",
                 self._member.group_id,
                 silent,

@@ -70,5 +70,6 @@ class Attempts:
             f"{failed}, because other members have not given "
             f"their partitions back: {member.waits_for}. Increase rebalance_max_retries or "
             "rebalance_backoff_ms, so that the attempts take longer than the session time-out of a member "
-            "that was killed. If an owner is not a member any more, delete its owner nodes in ZooKeeper"
+            "that was killed. If one of these members does not run any more, delete its owner nodes in "
+            "ZooKeeper"
         )
