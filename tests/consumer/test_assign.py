@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from pyklient.consumer.bounded_read import read
-from pyklient.consumer.consumer_connector import ConsumerConnector
 from pyklient.errors import (
     CommitError,
     ConfigurationError,
@@ -22,13 +21,8 @@ from pyklient.protocol.records import Compression, NewRecord
 from pyklient.topic_partition import TopicPartition
 from tests.consumer.feed import Feed, wait_for
 from tests.consumer.stream.bench import values
-from tests.consumer.test_consumer_connector import connect as connect_impatiently
+from tests.consumer.test_consumer_connector import connect
 from tests.consumer.test_stream_control import at_second
-
-
-def connect(feed: Feed, group: str | None = None, **options: Any) -> ConsumerConnector:
-    """Return a connector whose loops wait for long enough on a busy machine."""
-    return connect_impatiently(feed, group, consumer_timeout_ms=30_000, **options)
 
 
 def up_to(last: str, stream: Iterable[Message]) -> list[Message]:

@@ -11,7 +11,7 @@ from pyklient.errors import ClosedError, ConsumerTimeout, MessageStreamsExistErr
 from pyklient.topic_partition import TopicPartition
 from tests.consumer.feed import Feed, wait_for
 from tests.consumer.group.test_groups import Listener, Reader, connect
-from tests.consumer.stream.bench import until_raised, values
+from tests.consumer.stream.bench import until_quiet, values
 
 
 def test_row_9_a_rebalance_listener_after_the_streams_is_an_error(feed: Feed) -> None:
@@ -75,9 +75,9 @@ def test_rows_17_and_18_without_a_valid_offset_the_reset_decides(
         with connect(feed, group) as connector:
             connector.stream(topic)
             connector.commit_offsets({TopicPartition(topic, 0): committed})
-    with connect(feed, group, auto_offset_reset=reset, consumer_timeout_ms=300) as connector:
+    with connect(feed, group, auto_offset_reset=reset) as connector:
         stream = connector.stream(topic)
-        assert values(until_raised(stream)) == found
+        assert values(until_quiet(stream, len(found))) == found
         feed.send(topic, ["new"])
         assert values(list(islice(stream, 1))) == ["new"]
 

@@ -88,10 +88,10 @@ def test_closing_does_not_commit_what_another_thread_still_has_in_hand(feed: Fee
 
         reader = threading.Thread(target=work)
         reader.start()
-        assert got.wait(5)
+        assert got.wait(30)
     assert feed.committed(group, topic) == [1]
     go_on.set()
-    reader.join(5)
+    reader.join(30)
 
 
 def test_closing_says_what_it_could_not_commit_because_the_coordinator_was_silent(
@@ -291,7 +291,7 @@ def main():
             return
 main()
 """
-    subprocess.run([sys.executable, "-c", program], timeout=30, check=True)
+    subprocess.run([sys.executable, "-c", program], timeout=60, check=True)
     assert feed.committed(group, topic) == [1], "the last message was in hand"
     assert feed.members(group) == []
 

@@ -58,7 +58,7 @@ def test_a_consumer_that_is_not_read_stays_within_its_budget(
 ) -> None:
     arguments = [feed.bootstrap_servers, large_topic, feed.name(), str(budget), str(streams)]
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True, timeout=120, check=True
     )
     grown = int(done.stdout)
     assert grown < budget + 64 * MIB

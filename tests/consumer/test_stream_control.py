@@ -18,7 +18,7 @@ from pyklient.errors import (
 )
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 from tests.consumer.feed import Feed, wait_for
-from tests.consumer.stream.bench import until_raised, values
+from tests.consumer.stream.bench import until_quiet, values
 from tests.consumer.test_consumer_connector import connect
 
 LETTERS = "abcdefghij"
@@ -59,12 +59,12 @@ def letters(feed: Feed) -> TopicPartition:
 def test_a_seek_leads_to_an_offset_an_end_of_the_log_or_a_time(
     feed: Feed, letters: TopicPartition, to: Any, found: str
 ) -> None:
-    with connect(feed, consumer_timeout_ms=300) as connector:
+    with connect(feed) as connector:
         stream = connector.stream(letters.topic)
         assert values(list(islice(stream, 3))) == ["a", "b", "c"]
         stream.seek(letters, to)
         assert stream.position(letters) == len(LETTERS) - len(found)
-        assert "".join(values(until_raised(stream))) == found
+        assert "".join(values(until_quiet(stream, len(found)))) == found
         feed.send(letters.topic, ["k"])
         assert values(list(islice(stream, 1))) == ["k"]
 
@@ -200,14 +200,14 @@ def test_a_paused_partition_hands_out_nothing_and_goes_on_where_it_was(feed: Fee
     first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
     with connect(feed, consumer_timeout_ms=400) as connector:
         stream, seen = connector.stream(topic), []
-        for message in stream:
-            seen.append(message)
+        for some in stream.batches(max_records=1, timeout=30):
+            seen += some
             if len([each for each in seen if each.partition == 0]) == 3:
                 break
         stream.pause(first)
         assert stream.paused() == [first]
         stream.pause(first)
-        seen += until_raised(stream)
+        seen += until_quiet(stream, 5 - len(seen))
         assert [each.offset for each in seen if each.partition == 0] == [0, 1, 2]
         assert stream.position(first) == 3
         assert stream.lag() == {first: 7, second: 0}
@@ -216,9 +216,9 @@ def test_a_paused_partition_hands_out_nothing_and_goes_on_where_it_was(feed: Fee
         with pytest.raises(ConsumerTimeout, match=r"0\.4 s: all partitions that the stream reads are paused"):
             next(iter(stream))
         stream.resume(first)
-        assert offsets(until_raised(stream)) == [3, 4, 5, 6, 7, 8, 9]
+        assert offsets(until_quiet(stream, 7)) == [3, 4, 5, 6, 7, 8, 9]
         stream.resume(first, second)
-        assert values(until_raised(stream)) == ["z"]
+        assert values(until_quiet(stream, 1)) == ["z"]
         assert stream.lag() == {first: 0, second: 0}
 
 
@@ -254,7 +254,7 @@ def test_a_paused_partition_keeps_what_was_fetched_and_is_not_fetched_more(
         stream.pause(partition)
         fetched = cursor.fetched
         assert cursor.waiting_bytes > 0
-        assert until_raised(messages) == []
+        assert until_quiet(stream, 0) == []
         assert cursor.fetched <= fetched + 10_500, "at most the response that was on its way"
         assert cursor.waiting_bytes > 0
         stream.resume(partition)
@@ -294,7 +294,7 @@ def test_a_pause_and_a_position_stay_with_a_partition_that_a_rebalance_leaves_wi
     options: dict[str, Any] = {"enable_auto_commit": False, "heartbeat_interval_ms": 50}
     with connect(feed, group, client_id="a", **options) as connector:
         stream = connector.stream(topic)
-        until_raised(stream)
+        until_quiet(stream, len(LETTERS) + 2)
         stream.seek(first, 4)
         assert next(iter(stream)).offset == 4
         stream.pause(first)
@@ -302,7 +302,7 @@ def test_a_pause_and_a_position_stay_with_a_partition_that_a_rebalance_leaves_wi
             joined: list[KafkaStream] = []
             joining = threading.Thread(target=lambda: joined.append(other.stream(topic)))
             joining.start()
-            assert until_raised(stream) == []
+            assert until_quiet(stream, 0) == []
             joining.join(10)
             wait_for(lambda: [*connector._streams[0].cursors] == [first], "the rebalance")
             assert stream.paused() == [first]
@@ -325,7 +325,7 @@ def test_a_position_that_cannot_be_found_in_time_is_an_error_with_the_cause(feed
 
 
 def test_threads_may_seek_and_pause_while_a_loop_reads(feed: Feed, letters: TopicPartition) -> None:
-    with connect(feed, consumer_timeout_ms=5_000) as connector:
+    with connect(feed, consumer_timeout_ms=30_000) as connector:
         stream = connector.stream(letters.topic)
         done = threading.Event()
         # Each seek drops what was fetched, so threads that seek without end can keep the loop from all of it.

@@ -208,7 +208,7 @@ def test_a_request_on_a_connection_that_is_replaced_fails_as_after_a_disconnecti
     first = pool.get(endpoint_of(broker), Purpose.OTHER, 20)
     asking = Asking(broker, first)
     first.complete_setup({HeartbeatRequest.api_key: (0, 4)}, 0.0, "")
-    second = pool.get(endpoint_of(broker), Purpose.OTHER, 0.4)
+    second = pool.get(endpoint_of(broker), Purpose.OTHER, 3)
     asking.join()
     asking.release.set()
     assert second is not first

@@ -270,7 +270,7 @@ def test_a_broker_that_does_not_answer_leaves_time_to_ask_again(broker: Scripted
     )
     client = NetworkClient(config_for(broker, request_timeout_ms=200))
     assert client.refresh_metadata(["t"], 60).partition_count("t") == 1
-    assert broker.count(MetadataRequest) == 2
+    assert broker.count(MetadataRequest) >= 2
     client.close()
 
 
@@ -489,7 +489,7 @@ def test_a_forked_child_is_refused_and_does_not_disturb_its_parent(broker: Scrip
         [sys.executable, "-W", "error", "-c", _FORK, broker.address],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
         check=False,
     )
     assert (run.returncode, run.stderr) == (0, "")

@@ -116,7 +116,7 @@ def test_a_failure_that_nobody_saw_is_raised_by_flush_once(broker: ProduceBroker
 def test_a_failure_that_somebody_saw_is_not_raised_again(broker: ProduceBroker) -> None:
     broker.faults.append(Refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
     heard: list[Delivery] = []
-    with producing(broker, linger_ms=200) as producer:
+    with producing(broker, linger_ms=2_000) as producer:  # all are in one batch, also on a busy machine
         sent = [producer.send(TOPIC, b"x") for _ in range(4)]
         producer.send(TOPIC, b"x", on_delivery=heard.append)
         sent[0].add_done_callback(heard.append)
@@ -209,7 +209,7 @@ def test_close_ends_in_time_and_fails_what_is_left(broker: ProduceBroker, timeou
     broker.faults.append(LoseAnswer(SILENCE))
     producer = broker.producer(linger_ms=200)
     sent = [producer.send(TOPIC, b"x") for _ in range(3)]
-    wait_until(lambda: len(broker.seen) == 1)
+    wait_until(lambda: len(broker.seen) > 0)
     started = time.monotonic()
     with pytest.raises(DeliveryError, match="3 records"):
         producer.close(timeout)
@@ -235,7 +235,7 @@ def test_close_fails_senders_that_wait_for_memory(broker: ProduceBroker) -> None
     wait_until(lambda: bool(producer._accumulator._waiting.wakeups))
     with pytest.raises(DeliveryError):
         producer.close(0)
-    thread.join(5)
+    thread.join(30)
     assert [type(error) for error in errors] == [ClosedError]
 
 
@@ -386,7 +386,7 @@ def test_a_fork_while_others_send_does_not_lock_the_child_up(broker: ProduceBrok
             assert os.waitstatus_to_exitcode(status) == 7
         stop.set()
         for thread in threads:
-            thread.join(5)
+            thread.join(30)
 
 
 def test_a_producer_left_open_is_closed_at_exit_and_warned_about(broker: ProduceBroker) -> None:

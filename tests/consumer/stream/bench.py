@@ -1,5 +1,6 @@
 """Streams without brokers: tests put into the queue what a fetcher would put there."""
 
+import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -7,15 +8,16 @@ import pytest
 
 from pyklient.consumer.fetch.fetch_position import Cursor, FetchedBatches
 from pyklient.consumer.fetch.fetch_queue import FetchQueue
+from pyklient.consumer.kafka_stream import KafkaStream
 from pyklient.consumer.owned_partitions import Assignment, MemberIdentity, OwnedPartition
 from pyklient.consumer.stream.messages_or_columns import Decoding
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.errors import ConsumerTimeout
-from pyklient.kernel import Lease, encode_batch
+from pyklient.kernel import Lease, Message, encode_batch
 from pyklient.protocol.records import AbortedTransactions, NewRecord
 from pyklient.topic_partition import TopicPartition
 
-__all__ = ["Bench", "batch", "marker", "until_raised", "values"]
+__all__ = ["Bench", "batch", "marker", "until_quiet", "until_raised", "values"]
 
 
 def batch(*texts: str, base: int = 0, **facts: Any) -> bytes:
@@ -45,6 +47,20 @@ def until_raised(loop: Iterable[Any], error: type[Exception] = ConsumerTimeout) 
 
     with pytest.raises(error):
         run()
+    return seen
+
+
+def until_quiet(stream: KafkaStream, least: int) -> list[Message]:
+    """Return the messages that *stream* hands out until none comes for a while. Wait for longer for the first
+    *least* messages."""
+    deadline = time.monotonic() + 30
+    seen: list[Message] = []
+    batches = stream.batches(timeout=0.3)
+    for some in batches:
+        seen += some
+        if not some and (len(seen) >= least or time.monotonic() > deadline):
+            break
+    batches.close()
     return seen
 
 

@@ -96,6 +96,7 @@ def test_small_requests_wait_for_no_thread_unless_something_stands_before_them_t
         for value in values[1:]:
             sent.append(producer.send(TOPIC, value))
             wait_until(lambda: queue.in_flight == len(sent))
+            assert producer._thread.catch_up(10), "the pass that has sent it is over"
             handed.append(queue._given)
         go_on.set()
         assert [delivery.result(10).offset for delivery in sent] == [1, 2, 3, 4, 5]
@@ -243,7 +244,7 @@ def test_a_frozen_broker_holds_nobody_else_up_where_no_answers_are_wanted() -> N
             try:
                 for _ in range(1_000):
                     producer.send(TOPIC, b"x" * 10_000, partition=1)
-                    assert producer.send(TOPIC, b"x", partition=0).result(5)
+                    assert producer.send(TOPIC, b"x", partition=0).result(30)
             finally:
                 thaw.set()
 
@@ -268,9 +269,9 @@ def test_a_full_broker_that_has_left_the_cluster_does_not_keep_batches_from_the_
             broker.peers.clear()
             broker.leaders.clear()
             producer._thread.post(producer._sender._metadata.want)
-            producer.send(TOPIC, value=b"1", partition=0).result(5)
+            producer.send(TOPIC, value=b"1", partition=0).result(30)
             wait_until(lambda: len(producer._client.metadata.nodes) == 1)
-            producer.send(TOPIC, value=b"2", partition=0).result(5)
+            producer.send(TOPIC, value=b"2", partition=0).result(30)
             assert not producer._sender.is_full()
 
 

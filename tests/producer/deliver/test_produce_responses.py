@@ -58,12 +58,13 @@ def test_a_record_fails_in_time_while_its_request_is_still_unanswered(broker: Pr
     seen_to_fail = threading.Event()
 
     def keep_waiting(request: ProduceRequest) -> LoseAnswer:
-        seen_to_fail.wait(5)
+        seen_to_fail.wait(30)
         return LoseAnswer(HANG_UP)
 
     broker.faults.extend([Refuse(ErrorCode.NOT_ENOUGH_REPLICAS), keep_waiting])
-    options = {"request_timeout_ms": 1_400, "delivery_timeout_ms": 1_500, "retry_backoff_ms": 800}
-    with producing(broker, linger_ms=0, retry_backoff_max_ms=800, **options) as producer:
+    # The second request is sent a second or more before the record fails, and its time is over as much later.
+    options = {"request_timeout_ms": 2_900, "delivery_timeout_ms": 3_000, "retry_backoff_ms": 1_500}
+    with producing(broker, linger_ms=0, retry_backoff_max_ms=1_500, **options) as producer:
         late = producer.send(TOPIC, b"x")
         assert isinstance(late.exception(10), KafkaTimeoutError)
         seen_to_fail.set()
@@ -74,10 +75,11 @@ def test_a_record_fails_in_time_while_its_request_is_still_unanswered(broker: Pr
 def test_an_answer_that_comes_after_the_record_has_failed_changes_nothing(broker: ProduceBroker) -> None:
     seen_to_fail = threading.Event()
     broker.faults.extend(
-        [Refuse(ErrorCode.NOT_ENOUGH_REPLICAS), lambda request: seen_to_fail.wait(5) and None]
+        [Refuse(ErrorCode.NOT_ENOUGH_REPLICAS), lambda request: seen_to_fail.wait(30) and None]
     )
-    options = {"request_timeout_ms": 1_400, "delivery_timeout_ms": 1_500, "retry_backoff_ms": 800}
-    with producing(broker, linger_ms=0, retry_backoff_max_ms=800, **options) as producer:
+    # The second request is sent a second or more before the record fails, and its time is over as much later.
+    options = {"request_timeout_ms": 2_900, "delivery_timeout_ms": 3_000, "retry_backoff_ms": 1_500}
+    with producing(broker, linger_ms=0, retry_backoff_max_ms=1_500, **options) as producer:
         late = producer.send(TOPIC, b"x")
         assert isinstance(late.exception(10), KafkaTimeoutError)
         seen_to_fail.set()
@@ -141,8 +143,9 @@ def test_a_batch_stored_by_an_earlier_attempt_keeps_its_own_timestamps(broker: P
         return LoseAnswer(ProduceResponse(responses=[topic]))
 
     broker.faults.append(store_and_hang_up)
-    with producing(broker, linger_ms=20) as producer:
+    with producing(broker, linger_ms=60_000, delivery_timeout_ms=120_000) as producer:
         deliveries = [producer.send(TOPIC, b"x", timestamp_ms=at) for at in (1_000, 2_000)]
+        producer.flush(10)
         assert [delivery.result(10).timestamp_ms for delivery in deliveries] == [1_000, 2_000]
 
 

@@ -81,7 +81,7 @@ class PlantedCluster:
             "group_id": group,
             "consumer_id": name,
             "auto_offset_reset": "earliest",
-            "consumer_timeout_ms": 10_000,
+            "consumer_timeout_ms": 60_000,
             "fetch_max_wait_ms": 50,
             "rebalance_backoff_ms": 100,
             "rebalance_max_retries": 20,
