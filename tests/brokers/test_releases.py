@@ -295,4 +295,4 @@ def test_admin_does_what_the_broker_can(release: Release, new_name: NewName) -> 
             began = time.monotonic()
             with pytest.raises(KafkaError, match=r"CreateTopics, which needs Kafka 0\.10\.1 or later"):
                 admin.create_topic(created)
-            assert time.monotonic() - began < 10, "waiting does not help"
+            assert time.monotonic() - began < 25, "waiting does not help"

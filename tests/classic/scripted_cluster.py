@@ -92,7 +92,7 @@ class ScriptedCluster:
 
     def produced(self, count: int) -> list[Any]:
         """Wait until *count* produce requests have arrived, and return them all."""
-        wait_until(lambda: len(self._produced_events()) >= count, 10, f"{count} produce requests")
+        wait_until(lambda: len(self._produced_events()) >= count, 60, f"{count} produce requests")
         return self._produced_events()
 
     def _produced_events(self) -> list[Any]:

@@ -100,7 +100,7 @@ def test_close_after_its_time_out_drops_what_is_queued_and_says_how_much(
     began = time.monotonic()
     with pytest.raises(KafkaTimeoutError, match=r": 3 of them were dropped, and its event handler is still"):
         producer.close(0.2)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
     assert producer.dropped_count == 3
     assert "3 messages were dropped" in caplog.text
     recorder.gate.set()
@@ -143,7 +143,7 @@ def test_a_send_that_waits_for_space_raises_when_the_producer_is_closed(recorder
     thread.start()
     with pytest.raises(KafkaTimeoutError):
         producer.close(0.2)
-    thread.join(10)
+    thread.join(30)
     assert len(raised) == 1
 
 
@@ -320,7 +320,7 @@ def test_a_dropped_producer_sends_what_is_queued_and_its_thread_ends(recorder: R
     [thread] = send_threads()
     with pytest.warns(ResourceWarning, match="was never closed"):
         kept.clear()
-    thread.join(10)
+    thread.join(30)
     assert recorder.calls == ["handle 1 2", "close"]
 
 
@@ -445,7 +445,7 @@ def test_an_event_handler_that_sends_to_the_full_queue_does_not_wait_even_if_the
             super().handle(messages_)
             if messages_[0].message == "1":
                 handling.set()
-                filled.wait(10)
+                filled.wait(60)
                 try:
                     producer.send(*messages("4"))
                 except QueueFullError as error:
@@ -457,7 +457,7 @@ def test_an_event_handler_that_sends_to_the_full_queue_does_not_wait_even_if_the
         patch.setattr(EventQueue, "wait", lambda queue, wanted, timeout: time.sleep(min(timeout, 0.01)))
         with ClassicProducer(config, event_handler=handler) as producer:
             producer.send(*messages("1"))
-            assert handling.wait(10)
+            assert handling.wait(30)
             producer.send(*messages("23"))
             filled.set()
             handler.wait(2)

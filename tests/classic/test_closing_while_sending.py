@@ -36,7 +36,7 @@ def test_close_of_a_busy_synchronous_producer_interrupts_the_send_and_closes_the
     handler.wait(1)
     with pytest.raises(KafkaTimeoutError, match="another thread was still sending"):
         producer.close(0.1)
-    thread.join(10)
+    thread.join(30)
     assert len(raised) == 1
     assert handler.calls == ["handle 1", "interrupt", "close"]
     producer.close()
@@ -56,5 +56,5 @@ def test_the_thread_of_a_late_send_closes_the_event_handler() -> None:
     with pytest.raises(KafkaTimeoutError, match="that thread closes the event handler"):
         producer.close(0)
     recorder.gate.set()
-    thread.join(10)
+    thread.join(30)
     assert recorder.calls == ["handle 1", "close"]

@@ -232,7 +232,7 @@ def test_a_leader_that_hangs_up_instead_of_confirming_is_asked_for_again() -> No
             handler.handle([KeyedMessage("t", b"a")])
             return any(event[0] == 2 for event in cluster.events)
 
-        wait_until(reached_broker_2, 10, "a request to the new leader")
+        wait_until(reached_broker_2, 60, "a request to the new leader")
         handler.close()
         first, *following = [node for node, _, _ in cluster.produced(1)]
     assert first == 1

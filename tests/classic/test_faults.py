@@ -43,7 +43,7 @@ def test_while_a_broker_stands_still_the_queue_is_bounded_and_full_and_what_is_c
     )
     with Producer.from_properties(given, "0.8", callback_handler=dropped) as producer:
         producer.send(KeyedMessage(topic, b"first"))
-        wait_until(lambda: bool(stored(broker.bootstrap_servers, topic)), 20, "the first message")
+        wait_until(lambda: bool(stored(broker.bootstrap_servers, topic)), 60, "the first message")
         began = time.monotonic()
         broker.process.pause()
         while time.monotonic() < began + seconds:

@@ -128,7 +128,7 @@ def test_candidates_that_were_asked_for_before_the_cluster_changed_are_used_once
             candidates._bootstrap.on_cluster_change(changed.set)
             if not changed.is_set():
                 chroot.write("/brokers/topics/t", b"{}")
-                assert changed.wait(10)
+                assert changed.wait(30)
             return answer
 
         for node in cluster.nodes:

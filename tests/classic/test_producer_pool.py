@@ -59,7 +59,7 @@ def test_a_broker_that_moves_disturbs_no_request_and_no_thread_that_is_about_to_
     moved = threading.Event()
 
     def confirmed_later(request: ProduceRequest) -> ProduceResponse:
-        assert moved.wait(10)
+        assert moved.wait(30)
         return confirmed(request)
 
     before.on(ProduceRequest, confirmed_later)
@@ -67,10 +67,10 @@ def test_a_broker_that_moves_disturbs_no_request_and_no_thread_that_is_about_to_
     send = sender(pool.producer(1))
     with ThreadPoolExecutor(1) as threads:
         sending = threads.submit(send)
-        wait_until(lambda: before.count(ProduceRequest) == 1, 10, "a request")
+        wait_until(lambda: before.count(ProduceRequest) == 1, 60, "a request")
         pool.update([endpoint(after)])
         moved.set()
-        (status,) = sending.result(10).values()
+        (status,) = sending.result(30).values()
     assert status.error is None
     send()
     assert (before.count(ProduceRequest), after.count(ProduceRequest)) == (1, 1)
@@ -89,7 +89,7 @@ def test_two_threads_that_learn_of_a_broker_at_once_leave_no_connection_open(
             made.append(self)
             if len(made) == 1:
                 with ThreadPoolExecutor(1) as threads:
-                    threads.submit(pool.update, [endpoint(brokers[0])]).result(10)
+                    threads.submit(pool.update, [endpoint(brokers[0])]).result(30)
 
     monkeypatch.setattr(producer_pool, "SyncProducer", Slow)
     pool.update([endpoint(brokers[0])])
@@ -108,10 +108,10 @@ def test_close_ends_a_request_for_metadata_and_no_other_broker_is_asked(
     pool = pool_of()
     with ThreadPoolExecutor(1) as threads:
         asking = threads.submit(pool.fetch_metadata, list(map(endpoint, brokers)), ["t"])
-        wait_until(lambda: any(each.count(MetadataRequest) for each in brokers), 10, "a request")
+        wait_until(lambda: any(each.count(MetadataRequest) for each in brokers), 60, "a request")
         pool.close()
         with pytest.raises(ClosedError):
-            asking.result(5)
+            asking.result(30)
     assert sum(each.count(MetadataRequest) for each in brokers) == 1
 
 
@@ -161,6 +161,6 @@ def test_an_interruption_ends_a_close_that_waits_until_the_broker_has_handled_it
         sender(pool.producer(broker.node_id))()
         with ThreadPoolExecutor() as threads:
             closing = threads.submit(pool.close)
-            wait_until(lambda: broker.count(ListOffsetsRequest) == 1, 10, "a close that waits")
+            wait_until(lambda: broker.count(ListOffsetsRequest) == 1, 60, "a close that waits")
             pool.interrupt()
-            closing.result(10)
+            closing.result(30)

@@ -170,7 +170,7 @@ def test_a_request_without_a_response_after_which_the_broker_hangs_up_makes_the_
                 return True
             return False
 
-        wait_until(fails, 10, "a send that fails")
+        wait_until(fails, 60, "a send that fails")
         sync.send("t", [b"c"])
         produced = [each for _, _, topics in cluster.produced(2) for each in topics["t"]]
     assert [(each.partition, each.records[0][1]) for each in produced] == [(0, b"a"), (1, b"c")]

@@ -93,7 +93,7 @@ def test_on_a_terminal_each_frame_replaces_the_last(broker: Broker, new_name: Ne
             if not part:
                 break
             shown += part
-        assert running.wait(30) == 0
+        assert running.wait(60) == 0
     os.close(ours)
     frames = shown.split(_CLEAR)
     assert (len(frames), frames[0]) == (3, b"")

@@ -41,7 +41,7 @@ def test_sigterm_ends_a_mirror_after_it_has_committed(
                 assert process.stderr is not None
                 until_line(process.stderr, b"200 records copied, ")
                 process.send_signal(signal.SIGTERM)
-                assert process.wait(timeout=20) == 128 + signal.SIGTERM
+                assert process.wait(timeout=60) == 128 + signal.SIGTERM
             finally:
                 process.kill()
         assert by_partition(target.bootstrap_servers, topic) == by_partition(broker.bootstrap_servers, topic)

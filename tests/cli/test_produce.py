@@ -94,7 +94,7 @@ def test_nothing_more_is_read_once_a_line_has_failed(pyklient: Pyklient, small: 
     writer = Thread(target=write_for_ever, daemon=True)
     writer.start()
     done = pyklient("produce", small, "-f", str(source), "-X", "batch_size=900")
-    writer.join(10)
+    writer.join(30)
     assert not writer.is_alive()
     assert done.code == 1
     assert done.err.startswith("pyklient: line 1: ")

@@ -123,7 +123,7 @@ def test_lines_that_come_in_pieces_from_a_pipe_that_does_not_block_stay_whole(
             # It has read the piece, and sees that there is no more yet.
             time.sleep(0.05)
         os.close(ours)
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=60) == 0
     os.close(end)
     assert _shell(f"$PYKLIENT consume {topic} --to-end", environment)[1] == b"one line\ntwo lines\n"
 
@@ -148,4 +148,4 @@ def test_a_slow_reader_of_a_pipe_that_does_not_block_gets_everything(
         first = read.read(1)
         assert process.poll() is None
         assert first + read.read() == b"".join(b"%d\n" % number for number in range(1, 100_001))
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=60) == 0

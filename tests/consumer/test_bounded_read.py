@@ -186,7 +186,7 @@ def test_a_loop_under_way_hands_out_nothing_in_the_child_of_a_fork(feed: Feed, l
             except ForkError:
                 closing = threading.Thread(target=reading.close)  # to which the lock is another's
                 closing.start()
-                closing.join(5)
+                closing.join(30)
                 os._exit(2 if closing.is_alive() else 0)
         reading._stream._lock.release()
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

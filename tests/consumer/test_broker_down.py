@@ -82,7 +82,7 @@ def test_a_commit_behind_one_that_waits_for_a_broker_names_the_refused_connectio
     with pytest.raises(KafkaTimeoutError, match=r"the previous commit has not ended; .* connection refused"):
         home.connector.commit_offsets(timeout=0.5)
     home.connector.close()  # which ends the first one too
-    first.join(10)
+    first.join(30)
     assert len(raised) == 1
 
 
@@ -116,7 +116,7 @@ def test_closing_waits_for_a_handler_in_another_thread_as_long_as_its_time_out_a
     closer.join(0.5)
     assert closer.is_alive(), "it waits for the handler"
     holder.join()
-    closer.join(10)
+    closer.join(30)
     assert feed.committed(group, topic) == [1]
 
 

@@ -129,11 +129,11 @@ def test_closing_does_not_wait_for_the_offsets_at_which_reading_would_begin(
     connector = connect(feed, feed.name(), session_timeout_ms=180_000)
     beginning = threading.Thread(target=connector.stream, args=(feed.topic(),), kwargs={"start": "end"})
     beginning.start()
-    assert asked.wait(10)
+    assert asked.wait(30)
     began = time.monotonic()
     connector.close(timeout=90)
     assert time.monotonic() - began < 20, "a third of the session is 60 s"
-    beginning.join(10)
+    beginning.join(30)
     assert not beginning.is_alive()
 
 
@@ -271,7 +271,7 @@ def test_a_connector_that_nobody_holds_does_not_wait_for_the_offsets_at_which_re
     with connect(feed, group, **options) as other:
         other.stream(topic, start="end")
         monkeypatch.setattr(start_lookup, "find_offsets", hanging)
-    assert asked.wait(10), "this connector gets the partitions of the other one"
+    assert asked.wait(30), "this connector gets the partitions of the other one"
     began = time.monotonic()
     with pytest.warns(ResourceWarning, match="was never closed"):
         del connector

@@ -303,7 +303,7 @@ def test_a_pause_and_a_position_stay_with_a_partition_that_a_rebalance_leaves_wi
             joining = threading.Thread(target=lambda: joined.append(other.stream(topic)))
             joining.start()
             assert until_quiet(stream, 0) == []
-            joining.join(10)
+            joining.join(30)
             wait_for(lambda: [*connector._streams[0].cursors] == [first], "the rebalance")
             assert stream.paused() == [first]
             assert stream.position(first) == 5
@@ -352,6 +352,6 @@ def test_threads_may_seek_and_pause_while_a_loop_reads(feed: Feed, letters: Topi
             done.set()
             turns.release(len(threads))
             for thread in threads:
-                thread.join(10)
+                thread.join(30)
         stream.seek(letters, 6)
         assert offsets(next(lists)) == [6, 7, 8, 9]

@@ -43,7 +43,7 @@ def _has_no_security(broker: Broker) -> None:
         ) as admin,
         pytest.raises(AuthenticationError, match="does not use SASL"),
     ):
-        admin.topics(timeout=5)
+        admin.topics(timeout=30)
     with Admin(address, security_protocol="SSL") as admin, pytest.raises(KafkaTimeoutError):
         admin.topics(timeout=0.3)
 
@@ -54,7 +54,7 @@ def _compacts_nothing(broker: Broker) -> None:
         assert admin.describe_topic("compact").config["cleanup.policy"] == "compact"
     with Producer(broker.bootstrap_servers) as producer:
         for value in (b"old", b"new"):
-            producer.send("compact", value, key=b"the same").result(timeout=10)
+            producer.send("compact", value, key=b"the same").result(timeout=30)
     assert [message.value for message in read(broker.bootstrap_servers, "compact")] == [b"old", b"new"]
 
 

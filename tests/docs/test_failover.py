@@ -38,7 +38,7 @@ class _Commands:
 
     def run(self, expected: str) -> str:
         """Run the next command, and return what it prints."""
-        done = subprocess.run(self.next(expected), capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(self.next(expected), capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -49,7 +49,7 @@ class _Commands:
         try:
             yield
             process.terminate()
-            assert process.wait(30) == 128 + 15
+            assert process.wait(60) == 128 + 15
         finally:
             process.kill()
             process.wait()

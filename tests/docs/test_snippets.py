@@ -126,7 +126,7 @@ def _run_shell(document: Path, block: Block, address: str, directory: Path) -> N
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
     assert done.returncode == 0, f"{document.name}:{block.line}: {done.stderr}"

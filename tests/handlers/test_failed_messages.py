@@ -129,7 +129,7 @@ def test_a_decoded_message_cannot_be_copied(producer: Producer) -> None:
 def test_an_error_of_the_producer_is_raised_and_the_message_is_not_committed(broker: Broker) -> None:
     topic, group = new_name(), new_name()
     with Producer(broker.bootstrap_servers) as producer:
-        producer.send(topic, bytes(100)).result(10)
+        producer.send(topic, bytes(100)).result(30)
 
     def handle_all() -> None:
         small = Producer(broker.bootstrap_servers, max_request_size=100)
@@ -182,7 +182,7 @@ def handle(
 
 def test_a_message_is_handled_again_when_it_is_due(broker: Broker, producer: Producer) -> None:
     orders, retries, dead = new_name(), new_name(), new_name()
-    producer.send(orders, b"1 book", key=b"ann").result(10)
+    producer.send(orders, b"1 book", key=b"ann").result(30)
     retry = RetryTopic(producer, retries, delay=0.3, attempts=3, then=DeadLetterTopic(producer, dead))
     charge = Times(failures=2)
     handle(broker, orders, 1, charge, retry)
@@ -204,7 +204,7 @@ def test_a_message_that_fails_too_often_is_given_to_the_last_resort(
     broker: Broker, producer: Producer
 ) -> None:
     orders, retries, dead = new_name(), new_name(), new_name()
-    producer.send(orders, b"1 book").result(10)
+    producer.send(orders, b"1 book").result(30)
     retry = RetryTopic(producer, retries, delay=0, attempts=2, then=DeadLetterTopic(producer, dead))
     charge = Times(failures=9)
     handle(broker, orders, 1, charge, retry)
@@ -218,7 +218,7 @@ def test_a_message_that_fails_too_often_is_given_to_the_last_resort(
 
 def test_a_header_of_another_retry_topic_does_not_count(broker: Broker, producer: Producer) -> None:
     orders, retries = new_name(), new_name()
-    producer.send(orders, b"1", headers=[("__pyklient.retry.attempt", b"9")]).result(10)
+    producer.send(orders, b"1", headers=[("__pyklient.retry.attempt", b"9")]).result(30)
     retry = RetryTopic(producer, retries, delay=0, attempts=2, then=print)
     handle(broker, orders, 1, Times(failures=1), retry)
     assert dict(only(broker, retries).headers)["__pyklient.retry.attempt"] == b"1"
@@ -232,7 +232,7 @@ def test_no_header_makes_a_handler_wait_longer_than_the_delay(producer: Producer
     begun = time.monotonic()
     retry.handler(lambda _: done.set())(message)
     assert done.is_set()
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 30
 
 
 def test_wrong_arguments_are_named(producer: Producer) -> None:

@@ -109,11 +109,11 @@ def test_markers_that_the_log_cleaner_has_emptied_are_passed_over(
         def cleaned() -> bool:
             """Send another record, which rolls the segment if that is due, so that it can be cleaned. Return
             True if the log is clean."""
-            producer.send(topic, b"tick", key=b"%d" % (next(ticks) % 2)).result(timeout=10)
+            producer.send(topic, b"tick", key=b"%d" % (next(ticks) % 2)).result(timeout=30)
             return has_emptied_marker(bootstrap, topic)
 
         wait_until(cleaned, 60, "a marker that the cleaner has emptied", poll=0.3)
-        producer.send(topic, b"last", key=b"last").result(timeout=10)
+        producer.send(topic, b"last", key=b"last").result(timeout=30)
     expected = without_ticks(librdkafka_reads(bootstrap, topic, b"last"))
     assert expected == [b"kept", b"kept too", b"last"]
     committed: dict[str, Any] = {"isolation_level": "read_committed", "default_api_timeout_ms": 20_000}

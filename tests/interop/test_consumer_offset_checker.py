@@ -41,7 +41,7 @@ def console_consumer(server: ZooKeeperKafka, config: Path, *topics: str) -> Iter
             yield
         finally:
             process.kill()
-            process.wait(timeout=10)
+            process.wait(timeout=60)
 
 
 def checked(server: ZooKeeperKafka, group: str, topic: str) -> dict[int, tuple[int, int, int, str]]:

@@ -72,10 +72,10 @@ def test_a_rebalance_does_not_wait_for_a_target_that_is_down() -> None:
     sending = threading.Thread(target=task._sender.send, args=([message("t", 0, 5), message("t", 0, 6)],))
     sending.start()
     try:
-        assert tried.wait(10)
+        assert tried.wait(30)
         task.changes.on_partitions_revoked([revoked])
     finally:
-        sending.join(10)
+        sending.join(30)
         down.set()
     assert not sending.is_alive()
     assert commits == [{revoked: 5}]

@@ -137,7 +137,7 @@ class RawServer:
         self._listener.close()
         self.drop_connections()
         for thread in self._threads:
-            thread.join(20)
+            thread.join(30)
         assert not any(thread.is_alive() for thread in self._threads)
 
     def _start(self, target: Callable[..., None], *arguments: object) -> None:

@@ -130,7 +130,7 @@ def test_close_is_final_and_ends_a_call_that_waits(scripted: ScriptedBroker) -> 
     assert arrived.wait(20)
     channel.close()
     for thread in threads:
-        thread.join(20)
+        thread.join(30)
     assert len(caught) == 2
     with pytest.raises(ClosedError):
         channel.play(heartbeat())

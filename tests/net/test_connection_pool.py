@@ -77,7 +77,7 @@ def test_threads_that_want_the_same_connection_open_one(broker: ScriptedBroker, 
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(30)
     assert len(got) == 8
     assert len(set(map(id, got))) == 1
     assert broker.accepted == 1
@@ -100,7 +100,7 @@ def test_a_connection_on_which_the_broker_hung_up_while_idle_is_replaced(
     first = pool.get(endpoint_of(broker), Purpose.OTHER, 20)
     first.ask(HeartbeatRequest(), 20)
     broker.drop_connections()
-    wait_until(lambda: first.expired, 20, "the end of the connection")
+    wait_until(lambda: first.expired, 60, "the end of the connection")
     pool.get(endpoint_of(broker), Purpose.OTHER, 20).ask(HeartbeatRequest(), 20)
 
 
@@ -112,7 +112,7 @@ def test_a_connection_in_the_middle_of_a_request_is_not_taken_for_idle(
 
     def answer(request: object) -> HeartbeatResponse:
         arrived.set()
-        release.wait(20)
+        release.wait(60)
         return HeartbeatResponse()
 
     broker.on(HeartbeatRequest, answer)
@@ -124,7 +124,7 @@ def test_a_connection_in_the_middle_of_a_request_is_not_taken_for_idle(
         assert pool.get(endpoint_of(broker), Purpose.OTHER, 20) is connection
         time.sleep(0.01)
     release.set()
-    asker.join(20)
+    asker.join(30)
     assert len(answers) == 1
 
 
@@ -142,7 +142,7 @@ def test_a_connection_whose_session_ends_soon_is_replaced_once_it_is_quiet(
     release = threading.Event()
 
     def answer(request: object) -> HeartbeatResponse:
-        release.wait(20)
+        release.wait(60)
         return HeartbeatResponse(throttle_time_ms=5)
 
     broker.on(HeartbeatRequest, answer)
@@ -172,12 +172,12 @@ class Asking:
         assert self._arrived.wait(20)
 
     def join(self) -> None:
-        self._thread.join(10)
+        self._thread.join(30)
         assert not self._thread.is_alive()
 
     def _answer(self, request: object) -> HeartbeatResponse:
         self._arrived.set()
-        self.release.wait(10)
+        self.release.wait(60)
         return HeartbeatResponse(throttle_time_ms=5)
 
     def _ask(self, connection: Connection) -> None:
@@ -223,7 +223,7 @@ def test_a_connection_idle_for_too_long_is_replaced(broker: ScriptedBroker) -> N
     pool = pool_for(broker, connections_max_idle_ms=30)
     first = pool.get(endpoint_of(broker), Purpose.OTHER, 20)
     first.ask(HeartbeatRequest())
-    wait_until(lambda: first.expired, 20, "the end of the connection")
+    wait_until(lambda: first.expired, 60, "the end of the connection")
     assert pool.get(endpoint_of(broker), Purpose.OTHER, 20) is not first
     pool.close()
 
@@ -305,7 +305,7 @@ def test_waiting_for_another_thread_to_connect_is_bounded(nobody: Endpoint) -> N
         endpoint: Endpoint, timeout: float, cancelled: Callable[[], KafkaError | None], traffic: Traffic
     ) -> Connection:
         entered.set()
-        release.wait(20)
+        release.wait(60)
         raise BrokerConnectionError("too late")
 
     slow = Pool(open_slowly, Backoff(0, 0), 5.0)
@@ -320,7 +320,7 @@ def test_waiting_for_another_thread_to_connect_is_bounded(nobody: Endpoint) -> N
     with pytest.raises(KafkaTimeoutError, match="another thread is still connecting"):
         slow.get(nobody, Purpose.OTHER, 0.05)
     release.set()
-    thread.join(20)
+    thread.join(30)
     slow.close()
 
 
@@ -357,7 +357,7 @@ def test_close_interrupts_a_thread_that_is_connecting() -> None:
         assert heard.wait(20)
         started = time.monotonic()
         pool.close()
-        thread.join(20)
+        thread.join(30)
         assert time.monotonic() - started < 20
     assert [type(error) for error in failures] == [ClosedError]
 
@@ -383,7 +383,7 @@ class Stuck:
     def __call__(self, endpoint: Endpoint, timeout: float, refusal: object, traffic: Traffic) -> Connection:
         self.opened += 1
         self.arrived.set()
-        assert self.go_on.wait(20)
+        assert self.go_on.wait(60)
         raise BrokerConnectionError("connection refused")
 
 
@@ -411,8 +411,8 @@ def test_a_thread_that_waited_for_anothers_try_shares_its_failure(nobody: Endpoi
     second.start()
     assert asked.wait(20)
     opener.go_on.set()
-    first.join(20)
-    second.join(20)
+    first.join(30)
+    second.join(30)
     assert raised == ["connection refused"] * 2
     assert opener.opened == 1
     pool.close()
@@ -434,7 +434,7 @@ def test_a_thread_without_time_for_anothers_try_names_the_failure_before(nobody:
     ):
         pool.get(nobody, Purpose.OTHER, 0.01)
     opener.go_on.set()
-    first.join(20)
+    first.join(30)
     pool.close()
 
 

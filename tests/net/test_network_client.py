@@ -216,7 +216,7 @@ def test_threads_that_ask_for_the_same_metadata_share_one_request(
 
     def answer(request: object) -> MetadataResponse:
         arrived.set()
-        release.wait(20)
+        release.wait(60)
         return metadata_of([broker], [topic("t")])
 
     broker.on(MetadataRequest, answer)
@@ -231,7 +231,7 @@ def test_threads_that_ask_for_the_same_metadata_share_one_request(
         thread.start()
     release.set()
     for thread in threads:
-        thread.join(20)
+        thread.join(30)
     assert results == [1] * 5
     assert broker.count(MetadataRequest) < 5
 
@@ -255,9 +255,9 @@ def test_a_thread_with_more_time_outlasts_the_refresh_it_joined(
 
     thread = threading.Thread(target=impatient)
     thread.start()
-    wait_until(lambda: broker.count(MetadataRequest) == 1, 10, "the first request")
+    wait_until(lambda: broker.count(MetadataRequest) == 1, 60, "the first request")
     assert client.refresh_metadata(["t"], 20).topics
-    thread.join(20)
+    thread.join(30)
     assert len(failures) == 1
 
 
@@ -427,7 +427,7 @@ def test_close_ends_a_dialogue_that_pauses(client: NetworkClient) -> None:
     thread.start()
     assert pausing.wait(20)
     client.close()
-    thread.join(20)
+    thread.join(30)
     assert len(failures) == 1
 
 

@@ -32,13 +32,13 @@ class Attempts:
         def attempt() -> str:
             self.made += 1
             self.begun.set()
-            assert self._end.wait(10)
+            assert self._end.wait(30)
             if self._outcome is not None:
                 raise self._outcome
             return "first"
 
         future = self._pool.submit(self._run, attempt, 10)
-        assert self.begun.wait(10)
+        assert self.begun.wait(30)
         return future
 
     def second(self, timeout: float = 10) -> "Future[str]":
@@ -73,7 +73,7 @@ def attempts() -> Iterator[Attempts]:
 def test_a_thread_that_wants_the_same_gets_the_result_of_the_attempt_under_way(attempts: Attempts) -> None:
     first, second = attempts.first(), attempts.second()
     attempts.end()
-    assert (first.result(10), second.result(10), attempts.made) == ("first", "first", 1)
+    assert (first.result(30), second.result(30), attempts.made) == ("first", "first", 1)
 
 
 def test_another_key_is_an_attempt_of_its_own(attempts: Attempts) -> None:
@@ -85,7 +85,7 @@ def test_another_key_is_an_attempt_of_its_own(attempts: Attempts) -> None:
 def test_a_failure_that_is_shared_is_raised_in_each_thread_as_its_own(attempts: Attempts) -> None:
     first, second = attempts.first(), attempts.second()
     attempts.end(AuthenticationError("wrong password"))
-    errors = [each.exception(10) for each in (first, second)]
+    errors = [each.exception(30) for each in (first, second)]
     assert [str(error) for error in errors] == 2 * ["wrong password"]
     assert errors[0] is not errors[1]
     assert attempts.made == 1
@@ -97,19 +97,19 @@ def test_after_a_failure_of_the_other_thread_alone_the_waiting_one_tries_itself(
 ) -> None:
     first, second = attempts.first(), attempts.second()
     attempts.end(outcome)
-    assert second.result(10) == "second"
-    assert type(first.exception(10)) is type(outcome)
+    assert second.result(30) == "second"
+    assert type(first.exception(30)) is type(outcome)
 
 
 def test_a_wait_for_another_thread_ends_at_the_deadline(attempts: Attempts) -> None:
     attempts.first()
     with pytest.raises(TimeoutError):
-        attempts.second(timeout=0.1).result(10)
+        attempts.second(timeout=0.1).result(30)
     attempts.flights.wait(0.01)  # bounded, too
 
 
 def test_an_attempt_that_has_ended_is_not_shared(attempts: Attempts) -> None:
     first = attempts.first()
     attempts.end()
-    first.result(10)
+    first.result(30)
     assert attempts.flights.run("key", lambda: "new", time.monotonic() + 10, is_final) == "new"

@@ -80,7 +80,7 @@ def test_a_connection_is_not_closed_as_idle_soon_after_a_request_without_a_respo
 ) -> None:
     pool = pool_for(brokers[0], connections_max_idle_ms=1)
     connection = produced_to(brokers[0], pool)
-    wait_until(lambda: brokers[0].count(ProduceRequest) == 1, 10, "a Produce request")
+    wait_until(lambda: brokers[0].count(ProduceRequest) == 1, 60, "a Produce request")
     assert connection.alive
     assert not connection.expired
     pool.close(5)

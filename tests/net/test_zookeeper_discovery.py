@@ -93,16 +93,16 @@ def test_a_broker_that_comes_or_goes_is_noticed_and_the_rest_of_the_cluster_is_k
         assert set(metadata.nodes) == {1}
         assert (metadata.controller_id, metadata.cluster_id) == (1, "id-of-the-cluster")
         chroot.add(second)
-        changes.get(timeout=10)
+        changes.get(timeout=30)
         assert set(client.refresh_metadata((), 10).nodes) == {1, 2}
         chroot.remove(first)
-        changes.get(timeout=10)
+        changes.get(timeout=30)
         first.close()
         assert set(client.refresh_metadata((), 10).nodes) == {2}
         client.ask(Ask(ANY, HeartbeatRequest()), 10)
         assert second.count(HeartbeatRequest) == 1
         chroot.write("/brokers/topics/new", b"{}")
-        changes.get(timeout=10)
+        changes.get(timeout=30)
         client.close()
 
 
@@ -142,7 +142,7 @@ def test_a_broker_that_names_no_broker_is_completed_although_another_one_comes(c
 
         def register_the_second(_request: MetadataRequest) -> MetadataResponse:
             chroot.add(second)
-            changes.get(timeout=10)
+            changes.get(timeout=30)
             return metadata_of([])
 
         first.on(MetadataRequest, register_the_second)
@@ -160,9 +160,9 @@ def test_a_client_continues_while_zookeeper_is_away(chroot: Chroot) -> None:
         changes: SimpleQueue[None] = SimpleQueue()
         client.on_cluster_change(lambda: changes.put(None))
         proxy.refuse()
-        changes.get(timeout=10)  # changes may go unnoticed from now on
+        changes.get(timeout=30)  # changes may go unnoticed from now on
         assert client.registry is not None
-        wait_until(lambda: client.registry is None or client.registry.session_id is None, 10, "no session")
+        wait_until(lambda: client.registry is None or client.registry.session_id is None, 60, "no session")
         began = time.monotonic()
         assert set(client.refresh_metadata((), 10).nodes) == {1}
         first.drop_connections()
@@ -174,7 +174,7 @@ def test_a_client_continues_while_zookeeper_is_away(chroot: Chroot) -> None:
             while not changes.empty():
                 changes.get()
             proxy.resume()
-            changes.get(timeout=10)
+            changes.get(timeout=30)
             assert set(client.refresh_metadata((), 10).nodes) == {1, 2}
         client.close()
 

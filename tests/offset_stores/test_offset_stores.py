@@ -49,7 +49,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
         return Database(
             SQLiteOffsetStore(path),
             begin_sqlite,
-            SQLiteOffsetStore(path, timeout=1),
+            SQLiteOffsetStore(path, timeout=2),
             lambda table: SQLiteOffsetStore(path, table=table),
         )
     server: Postgres = request.getfixturevalue("postgres")
@@ -61,7 +61,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
     return Database(
         PostgresOffsetStore(conninfo),
         begin_postgres,
-        PostgresOffsetStore(conninfo, timeout=1),
+        PostgresOffsetStore(conninfo, timeout=3),
         lambda table: PostgresOffsetStore(conninfo, table=table),
     )
 
@@ -133,7 +133,7 @@ def test_of_two_changes_at_the_same_time_one_is_made(database: Database) -> None
     with database.begin() as transaction:
         assert not database.store.save(transaction, "g", {ZERO: PositionChange(1, 0, 20)})
         thread.start()
-        began.wait(10)
+        began.wait(60)
     thread.join(30)
     assert rejected == [ZERO]
     assert database.store.positions("g") == {ZERO: 20}

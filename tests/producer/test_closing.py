@@ -71,13 +71,13 @@ def test_a_small_memory_and_a_long_linger_do_not_block_each_other(broker: Produc
 
 def test_a_flush_that_takes_too_long_says_so_and_the_records_go_on(broker: ProduceBroker) -> None:
     go_on = threading.Event()
-    broker.faults.append(lambda request: go_on.wait(10) and None)
+    broker.faults.append(lambda request: go_on.wait(60) and None)
     with producing(broker) as producer:
         delivery = producer.send(TOPIC, b"x")
         with pytest.raises(KafkaTimeoutError, match="1 record was not"):
             producer.flush(0.05)
         go_on.set()
-        assert delivery.result(10).offset == 0
+        assert delivery.result(30).offset == 0
 
 
 def test_a_flush_waits_for_the_callbacks_too(broker: ProduceBroker) -> None:
@@ -85,12 +85,12 @@ def test_a_flush_waits_for_the_callbacks_too(broker: ProduceBroker) -> None:
     heard: list[Delivery] = []
 
     def hear(delivery: Delivery) -> None:
-        go_on.wait(10)
+        go_on.wait(60)
         heard.append(delivery)
 
     with producing(broker) as producer:
         delivery = producer.send(TOPIC, b"x", on_delivery=hear)
-        assert delivery.result(10).offset == 0
+        assert delivery.result(30).offset == 0
         with pytest.raises(KafkaTimeoutError, match="on_delivery"):
             producer.flush(0.05)
         threading.Timer(0.05, go_on.set).start()
@@ -120,9 +120,9 @@ def test_a_failure_that_somebody_saw_is_not_raised_again(broker: ProduceBroker) 
         sent = [producer.send(TOPIC, b"x") for _ in range(4)]
         producer.send(TOPIC, b"x", on_delivery=heard.append)
         sent[0].add_done_callback(heard.append)
-        assert sent[1].exception(10) is not None
+        assert sent[1].exception(30) is not None
         with pytest.raises(BrokerError):
-            sent[2].result(10)
+            sent[2].result(30)
         with pytest.raises(DeliveryError) as caught:
             producer.flush(10)
         assert caught.value.count == 1
@@ -242,7 +242,7 @@ def test_close_fails_senders_that_wait_for_memory(broker: ProduceBroker) -> None
 def test_closing_from_a_callback_ends_the_producer(broker: ProduceBroker) -> None:
     producer = broker.producer()
     delivery = producer.send(TOPIC, b"x", on_delivery=lambda _: producer.close(5))
-    assert delivery.result(10).offset == 0
+    assert delivery.result(30).offset == 0
     wait_until(lambda: own_threads() == [])
     producer.close()
 
@@ -259,7 +259,7 @@ def test_a_sender_that_crashes_takes_its_records_with_it_and_says_so(
     producer._thread.post(fail)
     for delivery in sent:
         with pytest.raises(KafkaError, match="ZeroDivisionError"):
-            delivery.result(10)
+            delivery.result(30)
     with pytest.raises(KafkaError, match="ZeroDivisionError"):
         producer.send(TOPIC, b"x")
     producer.close()
@@ -274,7 +274,7 @@ def test_several_threads_may_close_at_once(broker: ProduceBroker) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
+        thread.join(30)
     assert own_threads() == []
     assert broker.stored[0] == [b"x"]
 
@@ -287,8 +287,8 @@ def test_what_a_callback_raises_is_logged_and_harms_nobody(
 
     with producing(broker) as producer:
         producer.send(TOPIC, b"x", on_delivery=fail)
-        assert producer.send(TOPIC, b"y").result(10).offset == 1
-        assert producer.send(TOPIC, b"z").result(10).offset == 2
+        assert producer.send(TOPIC, b"y").result(30).offset == 1
+        assert producer.send(TOPIC, b"z").result(30).offset == 2
     assert "no reason" in caplog.text
 
 
@@ -308,7 +308,7 @@ def test_a_callback_may_send_again_but_not_wait(broker: ProduceBroker) -> None:
     with producing(broker) as producer:
         producer.send(TOPIC, b"x", on_delivery=hear)
         wait_until(lambda: len(waited) == 2)
-        assert again[0].result(10).offset == 0
+        assert again[0].result(30).offset == 0
     assert all("on_delivery" in str(error) for error in waited)
 
 
@@ -316,7 +316,7 @@ def test_a_delivery_tells_late_listeners_here_and_now(broker: ProduceBroker) -> 
     with producing(broker) as producer:
         delivery = producer.send(TOPIC, b"x")
         assert "under way" in repr(delivery)
-        delivery.result(10)
+        delivery.result(30)
         heard: list[int] = []
         delivery.add_done_callback(lambda _: heard.append(threading.get_ident()))
         assert heard == [threading.get_ident()]
@@ -331,7 +331,7 @@ def test_a_producer_does_not_travel_in_a_pickle(broker: ProduceBroker) -> None:
 def test_the_child_of_a_fork_is_told_and_the_parent_goes_on(broker: ProduceBroker) -> None:
     with producing(broker) as producer:
         pending = producer.send(TOPIC, b"parent's")
-        pending.result(10)
+        pending.result(30)
         reader, writer = os.pipe()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
@@ -356,13 +356,13 @@ def test_the_child_of_a_fork_is_told_and_the_parent_goes_on(broker: ProduceBroke
         assert os.read(reader, 1_000) == b"told told told"
         os.close(reader)
         os.close(writer)
-        assert producer.send(TOPIC, b"parent's too").result(10).offset == 1
+        assert producer.send(TOPIC, b"parent's too").result(30).offset == 1
     assert broker.stored[0] == [b"parent's", b"parent's too"]
 
 
 def test_a_fork_while_others_send_does_not_lock_the_child_up(broker: ProduceBroker) -> None:
     with producing(broker) as producer:
-        producer.send(TOPIC, b"x").result(10)
+        producer.send(TOPIC, b"x").result(30)
         stop = threading.Event()
 
         def busy() -> None:
@@ -399,11 +399,11 @@ def test_a_producer_left_open_is_closed_at_exit_and_warned_about(broker: Produce
 
 def test_a_producer_that_nobody_holds_any_more_delivers_and_ends(broker: ProduceBroker) -> None:
     held = [broker.producer(linger_ms=0)]
-    held[0].send(TOPIC, b"x").result(10)
+    held[0].send(TOPIC, b"x").result(30)
     delivery = held[0].send(TOPIC, b"y")
     with pytest.warns(ResourceWarning, match="never closed"):
         held.clear()
-    assert delivery.result(10).offset == 1
+    assert delivery.result(30).offset == 1
     wait_until(lambda: own_threads() == [])
 
 
@@ -431,7 +431,7 @@ def test_records_of_several_threads_are_all_delivered(broker: ProduceBroker) -> 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_a_producer_may_be_collected_by_a_thread_that_holds_its_locks(broker: ProduceBroker) -> None:
     producer = broker.producer()
-    producer.send(TOPIC, b"x").result(10)
+    producer.send(TOPIC, b"x").result(30)
     accumulator, thread = producer._accumulator, producer._thread
     pair: list[Any] = [producer]
     pair.append(pair)
@@ -444,8 +444,8 @@ def test_a_producer_may_be_collected_by_a_thread_that_holds_its_locks(broker: Pr
         collected.set()
 
     threading.Thread(target=collect, daemon=True).start()
-    assert collected.wait(10)
-    assert thread.join(10)
+    assert collected.wait(30)
+    assert thread.join(30)
 
 
 def test_a_flush_or_close_that_takes_too_long_names_the_last_failure(broker: ProduceBroker) -> None:

@@ -29,7 +29,7 @@ def test_a_broker_that_handles_no_record_delays_close_until_its_timeout_and_ther
 ) -> None:
     broker.on(ListOffsetsRequest, lambda _request: SILENCE)
     producer = broker.producer(acks=0, linger_ms=0)
-    producer.send(TOPIC, b"x").result(10)
+    producer.send(TOPIC, b"x").result(30)
     began = time.monotonic()
     producer.close(timeout)
     assert time.monotonic() - began < timeout + 20

@@ -17,4 +17,4 @@ def test_a_callback_that_nobody_would_await_is_an_error_before_anything_is_sent(
     with producing(broker) as producer:
         with pytest.raises(TypeError, match=r"^on_delivery is a coroutine function"):
             producer.send(TOPIC, b"x", on_delivery=hear)
-        assert producer.send(TOPIC, b"y").result(10).offset == 0
+        assert producer.send(TOPIC, b"y").result(30).offset == 0

@@ -50,7 +50,7 @@ def interrupt(step: int, call: Callable[[], object]) -> bool:
 
 
 def send_and_wait(producer: Producer) -> None:
-    producer.send(TOPIC, b"interrupted").result(10)
+    producer.send(TOPIC, b"interrupted").result(30)
 
 
 def send_and_flush(producer: Producer) -> None:
@@ -75,11 +75,11 @@ def test_a_producer_goes_on_after_ctrl_c_at_any_step(
 ) -> None:
     limits = {"batch_size": 1_000, "buffer_memory": 8_000, "max_block_ms": 5_000}
     with producing(broker, linger_ms=1, **limits) as producer:
-        producer.send(TOPIC, b"first").result(10)
+        producer.send(TOPIC, b"first").result(30)
         for step in count(1):
             was_interrupted = interrupt(step, partial(interruptible, producer))
             after = producer.send(TOPIC, b"%d" % step)
-            assert after.exception(5) is None, f"interrupted at step {step}"
+            assert after.exception(30) is None, f"interrupted at step {step}"
             producer.flush(5)
             assert producer._accumulator.unfinished() == []
             if not was_interrupted:
@@ -105,7 +105,7 @@ def test_a_handler_of_a_signal_may_send_in_the_middle_of_a_send(broker: ProduceB
     by_handler: list[Delivery] = []
     sent: list[Delivery] = []
     with producing(broker, linger_ms=1, batch_size=300) as producer:
-        producer.send(TOPIC, b"first").result(10)
+        producer.send(TOPIC, b"first").result(30)
         with signals(lambda: by_handler.append(producer.send(TOPIC, b"from the handler"))):
             while len(sent) < 5_000 or len(by_handler) < 10:
                 sent.append(producer.send(TOPIC, b"%d" % len(sent)))
@@ -121,7 +121,7 @@ def test_a_handler_of_a_signal_may_send_in_the_middle_of_a_bulk(broker: ProduceB
     by_handler: list[Delivery] = []
     values = [b"%d" % number for number in range(20_000)]
     with producing(broker, linger_ms=1) as producer:
-        producer.send(TOPIC, b"first").result(10)
+        producer.send(TOPIC, b"first").result(30)
         bulks: list[BulkDelivery] = []
         with signals(lambda: by_handler.append(producer.send(TOPIC, b"from the handler"))):
             while len(by_handler) < 10:
@@ -138,4 +138,4 @@ def test_a_handler_of_a_signal_may_send_in_the_middle_of_a_bulk(broker: ProduceB
 def test_a_first_send_that_was_interrupted_can_be_made_again(broker: ProduceBroker) -> None:
     with producing(broker) as producer:
         producer._thread.start()  # as far as Ctrl-C let it come
-        assert producer.send(TOPIC, b"x").result(10).offset == 0
+        assert producer.send(TOPIC, b"x").result(30).offset == 0

@@ -31,5 +31,5 @@ def test_a_wakeup_ends_the_wait_of_another_thread() -> None:
     thread.start()
     assert not woken.wait(0.02)
     wakeup.set()
-    thread.join(10)
+    thread.join(30)
     assert woken.is_set()

@@ -84,7 +84,7 @@ def test_every_column_becomes_a_field(broker: ProduceBroker) -> None:
     )
     with producing(broker) as producer:
         bulk = producer.send_arrow(TOPIC, table)
-        assert bulk.result(10) == {TopicPartition(TOPIC, 1): [range(3)]}
+        assert bulk.result(30) == {TopicPartition(TOPIC, 1): [range(3)]}
         assert bulk.count == 3
     assert arrived(broker) == [
         (1, 17, b"k", b"a", (("h", b"1"), ("", None))),
@@ -101,7 +101,7 @@ def test_values_and_keys_may_be_of_any_type_of_bytes(broker: ProduceBroker, kind
     if pyarrow.types.is_dictionary(kind):
         column = column.dictionary_encode().cast(kind)
     with producing(broker) as producer:
-        producer.send_arrow(TOPIC, pyarrow.table({"value": column[:-1], "key": column[1:]})).result(10)
+        producer.send_arrow(TOPIC, pyarrow.table({"value": column[:-1], "key": column[1:]})).result(30)
     encoded = [None if value is None else value.encode() for value in values]
     pairs = [(key, value) for _, _, key, value, _ in arrived(broker)]
     assert pairs == list(zip(encoded[1:], encoded[:-1], strict=True))
@@ -114,7 +114,7 @@ def test_values_of_fixed_size_and_of_no_type_are_bytes_too(broker: ProduceBroker
             pyarrow.table(
                 {"value": pyarrow.nulls(2), "key": pyarrow.array([b"ab", b"cd"], pyarrow.binary(2))}
             ),
-        ).result(10)
+        ).result(30)
     assert [(key, value) for _, _, key, value, _ in arrived(broker)] == [(b"ab", None), (b"cd", None)]
 
 
@@ -134,7 +134,7 @@ def test_timestamps_are_of_any_unit_or_milliseconds(
     broker: ProduceBroker, times: Any, expected: list[int]
 ) -> None:
     with producing(broker) as producer:
-        producer.send_arrow(TOPIC, pyarrow.table({"value": [b"a", b"b"], "timestamp": times})).result(10)
+        producer.send_arrow(TOPIC, pyarrow.table({"value": [b"a", b"b"], "timestamp": times})).result(30)
     assert [time_ms for _, time_ms, *_ in arrived(broker)] == expected
 
 
@@ -151,8 +151,8 @@ def test_what_is_null_is_chosen_as_for_a_single_record(broker: ProduceBroker) ->
         }
     )
     with producing(broker) as producer:
-        producer.send_arrow(TOPIC, table).result(10)
-        producer.send_arrow(TOPIC, table.slice(20).drop_columns("partition")).result(10)
+        producer.send_arrow(TOPIC, table).result(30)
+        producer.send_arrow(TOPIC, table.slice(20).drop_columns("partition")).result(30)
     where = [murmur2(key) % 5 for key in keys[:18]] + [4] * 22
     records = arrived(broker)
     for number in range(5):
@@ -185,7 +185,7 @@ def test_slices_chunks_and_wide_lists_are_read_where_they_begin(broker: ProduceB
     with producing(broker) as producer:
         bulk = producer.send_arrow(TOPIC, table.slice(301, 2_000))
         assert bulk.count == 2_000
-        bulk.result(10)
+        bulk.result(30)
     assert [record[1:] for record in arrived(broker)] == [
         (n if n % 2 else 7, None if n % 3 else b"k", b"%d" % n, (("n", b"%d" % n),) * (n % 4))
         for n in numbers[301:2_301]
@@ -207,7 +207,7 @@ def test_data_come_from_whatever_speaks_arrow(broker: ProduceBroker, shape: str)
     table = pyarrow.table({"value": pyarrow.array(["a", "b", "c"], pyarrow.string_view())})
     with producing(broker) as producer:
         bulk = producer.send_arrow(TOPIC, SHAPES[shape](table), partition=0)
-        assert bulk.result(10) == {TopicPartition(TOPIC, 0): [range(3)]}
+        assert bulk.result(30) == {TopicPartition(TOPIC, 0): [range(3)]}
     assert broker.stored[0] == [b"a", b"b", b"c"]
 
 
@@ -345,7 +345,7 @@ def test_partition_is_given_once(broker: ProduceBroker) -> None:
     table = pyarrow.table({"value": [b"a"], "key": [b"k"]})
     with producing(broker) as producer:
         for partition in (0, 1):
-            producer.send_arrow(TOPIC, table, partition=partition).result(10)
+            producer.send_arrow(TOPIC, table, partition=partition).result(30)
         both = table.append_column("partition", pyarrow.array([0]))
         with pytest.raises(ConfigurationError, match="both as a column and as an argument"):
             producer.send_arrow(TOPIC, both, partition=0)
@@ -362,7 +362,7 @@ def test_a_partitioner_is_asked_for_each_row(broker: ProduceBroker) -> None:
     with producing(broker, partitioner=lambda topic, key, count: len(key)) as producer:
         producer.send_arrow(
             TOPIC, pyarrow.table({"value": [b"a", b"b", b"c"], "key": ["", "xx", "x"]})
-        ).result(10)
+        ).result(30)
     assert [broker.stored[number] for number in range(3)] == [[b"a"], [b"c"], [b"b"]]
 
 
@@ -412,7 +412,7 @@ def test_a_buffer_that_stays_full_is_an_error_and_every_row_is_accounted_for(bro
 def test_failures_are_counted_and_then_seen(broker: ProduceBroker) -> None:
     broker.faults.extend([None, Refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED)])
     with producing(broker, batch_size=0) as producer:
-        error = producer.send_arrow(TOPIC, pyarrow.table({"value": [b"x"] * 5})).exception(10)
+        error = producer.send_arrow(TOPIC, pyarrow.table({"value": [b"x"] * 5})).exception(30)
         assert isinstance(error, DeliveryError)
         assert error.count == 1
         assert isinstance(error.errors[TOPIC], BrokerError)
@@ -436,7 +436,7 @@ def test_a_handler_of_a_signal_may_send_in_the_middle_and_its_records_are_its_ow
     by_handler: list[Delivery] = []
     values = [b"%d" % number for number in range(20_000)]
     with producing(broker, linger_ms=1, batch_size=5_000) as producer:
-        producer.send(TOPIC, b"first").result(10)
+        producer.send(TOPIC, b"first").result(30)
 
         def send(number: int, frame: FrameType | None) -> None:
             by_handler.append(producer.send(TOPIC, b"from the handler"))
@@ -458,7 +458,7 @@ def test_a_handler_of_a_signal_may_send_in_the_middle_and_its_records_are_its_ow
 
 def test_after_close_nothing_is_taken(broker: ProduceBroker) -> None:
     with producing(broker) as producer:
-        producer.send(TOPIC, b"a").result(10)
+        producer.send(TOPIC, b"a").result(30)
         producer.close()
         with pytest.raises(ClosedError):
             producer.send_arrow(TOPIC, pyarrow.table({"value": [b"x"]}))

@@ -33,8 +33,8 @@ def test_two_calls_tell_their_own_offsets(broker: ProduceBroker) -> None:
     with producing(broker) as producer:
         first = producer.send_many(TOPIC, [b"x"] * 5, partition=0)
         second = producer.send_many(TOPIC, [b"y"] * 3, partition=0)
-        assert first.result(10) == {TopicPartition(TOPIC, 0): [range(5)]}
-        assert second.result(10) == {TopicPartition(TOPIC, 0): [range(5, 8)]}
+        assert first.result(30) == {TopicPartition(TOPIC, 0): [range(5)]}
+        assert second.result(30) == {TopicPartition(TOPIC, 0): [range(5, 8)]}
 
 
 def test_keys_headers_and_times_stand_beside_the_values(broker: ProduceBroker) -> None:
@@ -45,7 +45,7 @@ def test_keys_headers_and_times_stand_beside_the_values(broker: ProduceBroker) -
             keys=[b"k", None, b"l"],
             headers=iter([[("h", b"1")], None, ()]),
             timestamps_ms=(n for n in (17, 18, 19)),
-        ).result(10)
+        ).result(30)
     (seen,) = broker.seen
     assert [(one.timestamp_ms, one.key, one.value, one.headers) for one in read_records(seen.batch)] == [
         (17, b"k", b"a", (("h", b"1"),)),
@@ -99,7 +99,7 @@ def test_a_wrong_value_in_the_middle_is_named_and_what_went_before_stands(broker
 
 def test_encoders_are_used(broker: ProduceBroker) -> None:
     with producing(broker, value_encoder=str.encode) as producer:
-        producer.send_many(TOPIC, ["a", "b"]).result(10)
+        producer.send_many(TOPIC, ["a", "b"]).result(30)
     assert broker.stored[0] == [b"a", b"b"]
 
 
@@ -107,13 +107,13 @@ def test_failures_are_counted_and_then_seen(broker: ProduceBroker) -> None:
     broker.faults.extend([None, Refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED)])
     with producing(broker, batch_size=0) as producer:
         bulk = producer.send_many(TOPIC, [b"x"] * 5)
-        error = bulk.exception(10)
+        error = bulk.exception(30)
         assert isinstance(error, DeliveryError)
         assert error.count == 1
         assert isinstance(error.errors[TOPIC], BrokerError)
         assert "1 of 5 records for clicks" in str(error)
         with pytest.raises(DeliveryError):
-            bulk.result(10)
+            bulk.result(30)
         producer.flush(10)
 
 
@@ -140,4 +140,4 @@ def test_waiting_has_an_end(broker: ProduceBroker) -> None:
 def test_without_acks_there_are_no_offsets_to_tell(broker: ProduceBroker) -> None:
     with producing(broker, acks=0) as producer:
         bulk = producer.send_many(TOPIC, [b"x"] * 5)
-        assert bulk.result(10) == {TopicPartition(TOPIC, 0): []}
+        assert bulk.result(30) == {TopicPartition(TOPIC, 0): []}

@@ -153,7 +153,7 @@ def test_ctrl_c_in_a_transaction_aborts_it(broker: TransactionBroker) -> None:
     with producing(broker) as producer:
 
         def interrupted() -> None:
-            producer.send(TOPIC, b"x").result(10)
+            producer.send(TOPIC, b"x").result(30)
             signal.raise_signal(signal.SIGINT)
 
         with pytest.raises(KeyboardInterrupt), producer.transaction():
@@ -173,7 +173,7 @@ def test_ctrl_c_at_the_beginning_of_a_call_releases_the_lock_of_transactions(
     with producing(broker) as producer:
         producer.begin_transaction()
         with pytest.raises(KafkaError):
-            producer.send(TOPIC, b"x").result(10)
+            producer.send(TOPIC, b"x").result(30)
         with monkeypatch.context() as patch:
             patch.setattr(StateMachine, "move", interrupt)
             with pytest.raises(KeyboardInterrupt):
@@ -184,7 +184,7 @@ def test_ctrl_c_at_the_beginning_of_a_call_releases_the_lock_of_transactions(
 def test_a_transaction_that_is_open_at_a_fork_belongs_to_the_parent(broker: TransactionBroker) -> None:
     with producing(broker) as producer:
         producer.begin_transaction()
-        producer.send(TOPIC, b"x").result(10)
+        producer.send(TOPIC, b"x").result(30)
         child = os.fork()
         if not child:
             refused = 0
@@ -230,7 +230,7 @@ def test_a_partition_that_the_coordinator_does_not_know_yet_does_not_hold_up_the
         producer.begin_transaction()
         sent = [producer.send(TOPIC, b"x", partition=number) for number in range(3)]
         for number in (0, 2):
-            sent[number].result(10)
+            sent[number].result(30)
         assert not sent[1].done()
         broker.unknown.clear()
         producer.commit_transaction()
@@ -374,7 +374,7 @@ def test_an_abort_that_is_not_confirmed_can_be_repeated(broker: TransactionBroke
     broker.answers += [SILENCE]
     with producing(broker) as producer:
         producer.begin_transaction()
-        producer.send(TOPIC, b"x").result(10)
+        producer.send(TOPIC, b"x").result(30)
         with pytest.raises(KafkaTimeoutError):
             producer.abort_transaction(timeout=1)
         with pytest.raises(AbortableTransactionError, match="has not confirmed the abort"):
@@ -390,7 +390,7 @@ def test_the_next_transaction_first_completes_an_abort_that_is_not_confirmed(
     broker.answers += [SILENCE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
     with producing(broker) as producer:
         producer.begin_transaction()
-        producer.send(TOPIC, b"x").result(10)
+        producer.send(TOPIC, b"x").result(30)
         with pytest.raises(KafkaTimeoutError):
             producer.abort_transaction(timeout=1)
         send_and_commit(producer)

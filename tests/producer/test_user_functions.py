@@ -122,7 +122,7 @@ def test_the_partitioner_is_not_asked_about_text_without_an_encoder(broker: Prod
         ):
             with pytest.raises(TypeError, match="key is a str"):
                 call()
-        producer.send_many(TOPIC, [b"a", bytearray(b"b"), b"c"], [b"k", bytearray(b"k"), None]).result(10)
+        producer.send_many(TOPIC, [b"a", bytearray(b"b"), b"c"], [b"k", bytearray(b"k"), None]).result(30)
     assert broker.stored[0] == [b"a", b"b", b"c"]
 
 

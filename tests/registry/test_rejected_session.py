@@ -29,7 +29,7 @@ def attempt(rejected: RejectedSession, answer: bytes) -> bool:
         return rejected.is_over(ours)
     finally:
         ours.close()
-        thread.join(10)
+        thread.join(30)
 
 
 def session(timeout_ms: int) -> bytes:

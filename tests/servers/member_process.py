@@ -67,7 +67,7 @@ class MemberProcess(ABC):
         assert self._process.stdin is not None
         self._process.stdin.write("leave\n")
         self._process.stdin.flush()
-        self._process.wait(timeout=30)
+        self._process.wait(timeout=60)
         self._end()
         assert self._process.returncode == 0, self.log
 
@@ -83,7 +83,7 @@ class MemberProcess(ABC):
             error.add_note(f"member {self._process.pid} logged:\n{self.log}")
 
     def _end(self) -> None:
-        self._process.wait(timeout=10)
+        self._process.wait(timeout=60)
         for reader in self._readers:
             reader.join(timeout=10)
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):

@@ -64,7 +64,7 @@ class Postgres:
         with suppress(ProcessLookupError):
             os.kill(self._process.pid, _FAST_SHUTDOWN)
         with suppress(TimeoutError):
-            wait_until(lambda: not self._process.running, 20, "the end of PostgreSQL")
+            wait_until(lambda: not self._process.running, 60, "the end of PostgreSQL")
         self._process.stop()
         shutil.rmtree(self._directory)
 

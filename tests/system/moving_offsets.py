@@ -42,7 +42,7 @@ class Member:
 
     def leave(self) -> None:
         self._connector.close()
-        self._thread.join(20)
+        self._thread.join(30)
         assert not self._thread.is_alive()
 
     def _read(self) -> None:
@@ -77,13 +77,13 @@ class Load:
         """Write *count* records or more."""
         wanted = sum(self.ends) + count
         self.go_on()
-        wait_until(lambda: sum(self.ends) >= wanted, 20, "more load")
+        wait_until(lambda: sum(self.ends) >= wanted, 60, "more load")
         self.pause()
 
     def end(self) -> None:
         self._over = True
         self._running.set()
-        self._thread.join(20)
+        self._thread.join(30)
 
     def _write(self) -> None:
         partition = 0
@@ -118,11 +118,11 @@ class Watch:
 
     def wait_at(self, name: str, ends: list[int]) -> None:
         """Return when the offsets in the store *name* are *ends*."""
-        wait_until(lambda: self.offsets(name) == ends, 20, f"{ends} in {name}")
+        wait_until(lambda: self.offsets(name) == ends, 60, f"{ends} in {name}")
 
     def end(self) -> None:
         self._over.set()
-        self._thread.join(20)
+        self._thread.join(30)
 
     def _look(self) -> None:
         while not self._over.wait(0.02):

@@ -40,12 +40,12 @@ def denied(
     facts = (kind, name, ResourcePatternType.LITERAL, f"User:{GUEST}", "*", operation)
     client = admin(broker.bootstrap_servers)
     for created in client.create_acls([AclBinding(*facts, AclPermissionType.DENY)]).values():
-        created.result(10)
+        created.result(30)
     try:
         yield
     finally:
         for deleted in client.delete_acls([AclBindingFilter(*facts, AclPermissionType.DENY)]).values():
-            deleted.result(10)
+            deleted.result(30)
 
 
 def refused(stream: KafkaStream) -> bool:
@@ -73,13 +73,13 @@ def test_a_loop_over_a_topic_that_the_user_may_not_see_raises_until_the_user_may
     address = secure_kafka.address("PLAINSASL")
     with ExitStack() as while_denied:
         while_denied.enter_context(denied(secure_kafka, topic, AclOperation.ALL))
-        wait_until(lambda: _hidden(address, topic), 10, "the ACL in force", poll=0.1)
+        wait_until(lambda: _hidden(address, topic), 60, "the ACL in force", poll=0.1)
         with ConsumerConnector(address, group_id=group, **READING) as connector:
             stream = connector.stream(topic)
             for _ in range(2):
                 assert refused(stream)
             while_denied.close()
-            wait_until(lambda: not refused(stream), 20, "a message", poll=0.05)
+            wait_until(lambda: not refused(stream), 60, "a message", poll=0.05)
             assert next(iter(stream)).offset == 1
 
 
@@ -105,7 +105,7 @@ def test_a_loop_whose_user_loses_the_right_to_read_raises_and_a_new_one_goes_on_
         with denied(secure_kafka, topic, operation):
             assert refused(stream)
         send(secure_kafka, topic, 1)
-        wait_until(lambda: not refused(stream), 20, "a message", poll=0.05)
+        wait_until(lambda: not refused(stream), 60, "a message", poll=0.05)
         connector.commit_offsets()
     with ConsumerConnector(secure_kafka.address("PLAINSASL"), group_id=group, **READING) as connector:
         send(secure_kafka, topic, 1)
@@ -131,7 +131,7 @@ def test_a_group_that_the_user_may_not_join_is_refused_by_name(
             raise AssertionError("the topic is empty")
 
     with denied(secure_kafka, group, AclOperation.READ, ResourceType.GROUP):
-        wait_until(lambda: refusal() is not None, 10, "the ACL in force")
+        wait_until(lambda: refusal() is not None, 60, "the ACL in force")
         error = refusal()
     assert error is not None
     assert error.name == "GROUP_AUTHORIZATION_FAILED"

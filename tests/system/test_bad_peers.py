@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 
 def by_producer(address: str) -> None:
     with Producer(address, max_block_ms=2_000, request_timeout_ms=1_000) as producer:
-        producer.send("topic", b"x").result(timeout=10)
+        producer.send("topic", b"x").result(timeout=30)
 
 
 def by_connector(address: str) -> None:
@@ -123,7 +123,7 @@ def test_a_web_server_is_recognised(client: Callable[[str], None]) -> None:
             error = failure(client, address)
         finally:
             server.shutdown()
-            thread.join(5)
+            thread.join(30)
     assert isinstance(error, ProtocolError)
     assert address in str(error)
     assert "HTTP" in str(error)

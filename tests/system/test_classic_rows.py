@@ -33,7 +33,7 @@ def test_rows_43_to_46_offsets_before_a_time_are_starts_of_segments(
         assert simple.get_offsets_before(topic, 0, simple.EARLIEST, 10) == [0], "row 45"
         with Producer(oldest_kafka.bootstrap_servers, enable_idempotence=False, linger_ms=0) as producer:
             for _ in range(20):
-                producer.send(topic, b"42").result(10)
+                producer.send(topic, b"42").result(30)
         assert simple.get_offsets_before(topic, 0, simple.LATEST, 10) == [20, 18, 15, 12, 9, 6, 3, 0], (
             "row 44"
         )

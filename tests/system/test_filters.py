@@ -118,7 +118,7 @@ def test_topics_join_and_leave_a_zookeeper_group_while_a_loop_reads(
             fill(bootstrap, zookeeper_kafka.create_topic(topic, 2), 20, topic)
             assert read(stream, 20) == [f"{topic}{number}" for number in range(20)]
         wait_until(
-            lambda: stored_in_zookeeper(zookeeper_kafka, group, first).get(0) == "20", 20, "the commit"
+            lambda: stored_in_zookeeper(zookeeper_kafka, group, first).get(0) == "20", 60, "the commit"
         )
         admin.delete_topic(first)
         wait_until(lambda: stream.topics == (second,), 30, "the end of the deleted topic")

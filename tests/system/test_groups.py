@@ -239,7 +239,7 @@ def test_a_kill_in_the_middle_of_a_message_hands_it_out_again(
         member.wait_messages(50)
         assert sorted(member.messages) == [(partition, n) for partition in range(2) for n in range(25)]
         before = {0: 24, 1: 24}
-        wait_until(lambda: committed(bootstrap, group, topic) == before, 10, "messages before committed")
+        wait_until(lambda: committed(bootstrap, group, topic) == before, 60, "messages before committed")
         in_hand = time.monotonic() + 0.5
         while time.monotonic() < in_hand:
             assert committed(bootstrap, group, topic) == before
@@ -281,7 +281,7 @@ def test_partitions_added_while_a_group_reads_are_read_from_their_start(
         messages = list(itertools.islice(stream, 5))
         reader.commit_offsets()
         admin.create_partitions(topic, 3)
-        wait_until(lambda: len(admin.describe_topic(topic).partitions) == 3, 10, "three partitions", poll=0.1)
+        wait_until(lambda: len(admin.describe_topic(topic).partitions) == 3, 60, "three partitions", poll=0.1)
         with Producer(bootstrap) as producer:
             for number in range(10):
                 producer.send(topic, b"%d" % number, partition=1 + number % 2)

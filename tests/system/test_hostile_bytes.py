@@ -129,7 +129,7 @@ def test_a_hostile_frame_ends_its_connection_and_nothing_else(
     started = time.monotonic()
     stranger.sendall(HOSTILE[name])
     assert outcome(stranger) == b""
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30
     assert growth.peak < 64 * _MIB
 
 
@@ -160,7 +160,7 @@ def test_a_frame_that_stops_half_way_holds_nobody_up(
     stranger.sendall(struct.pack(">i", 50 * _MIB) + header(0, 3) + bytes(1000))
     with Producer(reference_broker.bootstrap_servers) as producer:
         topic = create_topic(reference_broker.bootstrap_servers, f"beside-a-stranger-{time.time_ns()}")
-        assert producer.send(topic, b"x").result(timeout=5).offset == 0
+        assert producer.send(topic, b"x").result(timeout=30).offset == 0
     assert growth.peak < 64 * _MIB
     stranger.shutdown(socket.SHUT_WR)
     assert outcome(stranger) == b""
@@ -245,7 +245,7 @@ def test_a_bad_batch_is_refused_and_never_stored(
     growth = Growth(reference_broker.process.pid)
     started = time.monotonic()
     assert error_of(stranger, topic, REFUSED[name]) != 0
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30
     assert growth.peak < 64 * _MIB
     assert error_of(stranger, topic, bytes(a_batch())) == 0
     assert [message.value for message in read(bootstrap, topic, start=0)] == [
@@ -265,7 +265,7 @@ def test_what_hides_behind_a_good_checksum_is_not_stored(
     started = time.monotonic()
     assert error_of(stranger, topic, batch) != 0
     assert list(read(bootstrap, topic, start=0)) == []
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 60
     assert growth.peak < 192 * _MIB, "one batch is opened at a time"
 
 

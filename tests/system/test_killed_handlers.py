@@ -57,8 +57,8 @@ def test_a_program_that_was_stopped_past_its_session_takes_no_commit_back(
                     now = remembered(admin.group_offsets(name))
                     assert before <= now, "a commit was taken back"
                     before = now
-                next_owner.communicate(timeout=30)
-            stopped.communicate(timeout=30)
+                next_owner.communicate(timeout=60)
+            stopped.communicate(timeout=60)
         finally:
             stopped.send_signal(signal.SIGCONT)
             stopped.kill()

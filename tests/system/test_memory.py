@@ -86,7 +86,7 @@ class Client:
 
     def kill(self) -> None:
         self._process.kill()
-        self._process.wait(timeout=10)
+        self._process.wait(timeout=60)
         self._reader.join(timeout=10)
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:

@@ -50,14 +50,14 @@ def test_a_group_moves_its_offsets_to_kafka_and_back_without_one_of_them_going_b
         members = [start(_BEFORE) for _ in range(_MEMBERS)]
         try:
             load.go_on()
-            wait_until(lambda: min(watch.offsets("zookeeper")) > 0, 20, "the first commits")
+            wait_until(lambda: min(watch.offsets("zookeeper")) > 0, 60, "the first commits")
             assert watch.offsets("kafka") == [0] * PARTITIONS
             for options, written in _STEPS:
                 for number, member in enumerate(members):
                     member.leave()
                     members[number] = start(options)
                 load.pause()
-                wait_until(lambda: seen(everyone) >= sum(load.ends), 20, "all records read")
+                wait_until(lambda: seen(everyone) >= sum(load.ends), 60, "all records read")
                 left_alone = {
                     name: watch.offsets(name) for name in ("kafka", "zookeeper") if name not in written
                 }
@@ -107,18 +107,18 @@ def test_a_group_leaves_zookeeper_as_documented_and_reads_each_record_once(
         members = [start(old) for _ in range(_MEMBERS)]
         try:
             load.go_on()
-            wait_until(lambda: min(watch.offsets("zookeeper")) > 0, 20, "the first commits")
+            wait_until(lambda: min(watch.offsets("zookeeper")) > 0, 60, "the first commits")
             for options in steps:
                 for number, member in enumerate(members):
                     member.leave()
                     members[number] = start(options)
-                    wait_until(partial(have_seen, everyone, seen(everyone) + 200), 20, "more messages")
-                wait_until(partial(are_all, admin, group, options["coordination"]), 20, "all members")
-                wait_until(partial(have_passed, watch, list(load.ends)), 20, "more commits")
+                    wait_until(partial(have_seen, everyone, seen(everyone) + 200), 60, "more messages")
+                wait_until(partial(are_all, admin, group, options["coordination"]), 60, "all members")
+                wait_until(partial(have_passed, watch, list(load.ends)), 60, "more commits")
             assert count(admin, group, "zookeeper") == 0
         finally:
             load.pause()
-            wait_until(lambda: seen(everyone) >= sum(load.ends), 20, "all records read")
+            wait_until(lambda: seen(everyone) >= sum(load.ends), 60, "all records read")
             for member in members:
                 member.leave()
         assert watch.offsets("kafka") == load.ends

@@ -32,25 +32,25 @@ def test_a_broker_that_goes_away_and_comes_back_is_told_in_few_lines(
         with Broker(data_dir=tmp_path) as broker:
             address, port = broker.bootstrap_servers, int(broker.bootstrap_servers.rpartition(":")[2])
             producer = clients.enter_context(Producer(address, reconnect_backoff_max_ms=100))
-            producer.send("t", b"before").result(10)
+            producer.send("t", b"before").result(30)
             reader = clients.enter_context(ConsumerConnector(address, **options))
             stream = reader.stream("t")
             loop = threading.Thread(
                 target=lambda: values.extend(message.value for message in stream), daemon=True
             )
             loop.start()
-            wait_until(lambda: reader.metrics().commits.commits >= 1, 10, "the first commit")
+            wait_until(lambda: reader.metrics().commits.commits >= 1, 60, "the first commit")
         caplog.clear()
         delivery = producer.send("t", b"meanwhile")
         threading.Event().wait(_AWAY)
         with Broker(data_dir=tmp_path, port=port):
-            delivery.result(20)
-            wait_until(lambda: reader.metrics().consumed.records == 2, 10, "the second message")
-            wait_until(lambda: _events(caplog)["fetch_outage_ended"] == 1, 10, "the end of the outage")
+            delivery.result(60)
+            wait_until(lambda: reader.metrics().consumed.records == 2, 60, "the second message")
+            wait_until(lambda: _events(caplog)["fetch_outage_ended"] == 1, 60, "the end of the outage")
             told = list(caplog.records)
             reader.close()
             producer.close()
-            loop.join(10)
+            loop.join(30)
     assert values == [b"before", b"meanwhile"]
     events = Counter(getattr(record, "event", "") for record in told if record.name != "pyklient.broker")
     assert events["broker_outage_began"] == events["broker_outage_ended"] == 2, "one for each client"
@@ -59,7 +59,7 @@ def test_a_broker_that_goes_away_and_comes_back_is_told_in_few_lines(
     ended = next(record for record in told if getattr(record, "event", "") == "broker_outage_ended")
     assert ended.__dict__["broker"] == 1
     assert ended.__dict__["address"] == address
-    assert _AWAY - 1 < ended.__dict__["seconds"] < _AWAY + 10
+    assert _AWAY - 1 < ended.__dict__["seconds"] < _AWAY + 60
     assert ended.__dict__["attempts"] > 5
 
 

@@ -97,17 +97,17 @@ def test_a_process_that_was_stopped_beyond_its_session_stops_reading_and_moves_n
     with flow.member("a", commit_each=True) as stopped, flow.member("b") as other:
         stopped.wait_messages(20)
         flow.watch_offsets()
-        wait_until(lambda: len(flow.nodes.get_children(f"/consumers/{flow.group}/ids")) == 2, 20, "a group")
+        wait_until(lambda: len(flow.nodes.get_children(f"/consumers/{flow.group}/ids")) == 2, 60, "a group")
         stopped.pause()
-        wait_until(lambda: flow.owner() == f"{flow.group}_b-0", 20, "the new owner")
+        wait_until(lambda: flow.owner() == f"{flow.group}_b-0", 60, "the new owner")
         other.wait_messages(50)
         before = len(stopped.messages)
         ahead = max(offset for _, offset in other.messages)
         stopped.resume()
-        wait_until(lambda: flow.owner() == f"{flow.group}_a-0", 20, "the return of the first member")
+        wait_until(lambda: flow.owner() == f"{flow.group}_a-0", 60, "the return of the first member")
         stopped.wait_messages(before + 20)
         flow.stop()
-        wait_until(lambda: flow.offsets[-1] == flow.sent, 20, "the last commit")
+        wait_until(lambda: flow.offsets[-1] == flow.sent, 60, "the last commit")
         assert flow.offsets == sorted(flow.offsets)
         handed = [offset for _, offset in stopped.messages]
         late = [offset for offset in handed[before:] if offset <= ahead]

@@ -108,4 +108,4 @@ def collecting() -> Iterator[Collector]:
     finally:
         server.shutdown()
         server.server_close()
-        thread.join(5)
+        thread.join(30)

@@ -138,7 +138,7 @@ def test_the_time_of_handlers_and_failed_records_are_counted(
     topic = new_topic(partitions=1)
     telemetry = Telemetry(meters, traces)
     with Producer(bootstrap) as producer:
-        telemetry.send(producer, topic, b"1").result(10)
+        telemetry.send(producer, topic, b"1").result(30)
         with pytest.raises(TypeError):
             telemetry.send(producer, topic, "text")
     with connector(bootstrap, new_name()) as reader:
@@ -161,7 +161,7 @@ def test_without_providers_nothing_happens_and_headers_stay(bootstrap: str, new_
     telemetry = Telemetry()
     with Producer(bootstrap) as producer:
         telemetry.observe(producer)
-        assert telemetry.send(producer, topic, b"1", headers=[("h", None)]).result(10).offset == 0
+        assert telemetry.send(producer, topic, b"1", headers=[("h", None)]).result(30).offset == 0
     with pytest.raises(TypeError, match="only a Producer or a ConsumerConnector has metrics"):
         telemetry.observe("producer")  # type: ignore[arg-type]  # a mistake
 

@@ -256,7 +256,7 @@ def test_one_broker_serves_many_clients_at_once(broker: Broker) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(30)
     with WireClient(broker) as client:
         assert [client.offset_at("t", partition, -1)[0] for partition in range(8)] == [150] * 8
     assert time.monotonic() - started < 20

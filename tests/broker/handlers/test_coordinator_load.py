@@ -133,7 +133,7 @@ def test_a_consumer_waits_until_its_group_is_loaded_and_goes_on_where_it_was(
     monkeypatch.setattr(node.group_coordinator, "check_loaded", checked)
     consumer = threading.Thread(target=lambda: found.extend(read_two(loading.bootstrap_servers)), daemon=True)
     consumer.start()
-    assert refused.wait(15)
+    assert refused.wait(30)
     loading.load_groups()
     consumer.join(20)
     assert found == [b"3", b"4"]

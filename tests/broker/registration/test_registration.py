@@ -67,14 +67,14 @@ def appears(client: KazooClient, path: str) -> None:
 
 
 def vanishes(client: KazooClient, path: str) -> None:
-    wait_until(lambda: client.exists(path) is None, 20, f"the deletion of {path}")
+    wait_until(lambda: client.exists(path) is None, 60, f"the deletion of {path}")
 
 
 def test_a_zookeeper_that_is_not_there_is_an_error_when_the_time_of_a_session_has_passed() -> None:
     began = time.monotonic()
     with pytest.raises(RegistryConnectionError, match=r"could not be reached within 0\.3 s"):
         Broker(zookeeper=f"{HOST}:{free_port()}", zookeeper_session_timeout_ms=300).start()
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
 
 
 def test_the_nodes_are_those_of_a_real_broker(
@@ -191,12 +191,12 @@ def test_a_broker_is_registered_again_after_its_session_has_expired(
         zookeeper_kafka.zookeeper.wait_gone(f"/{chroot}/brokers/ids/1")
         broker.create_topic("meanwhile")
         with Producer(broker.bootstrap_servers) as producer:
-            producer.send("meanwhile", b"served").result(10)
+            producer.send("meanwhile", b"served").result(30)
         proxy.resume()
         appears(zookeeper, "/brokers/ids/1")
         assert zookeeper.get("/brokers/ids/1")[1].owner_session_id != session
         appears(zookeeper, "/brokers/topics/meanwhile/partitions/0/state")
-        wait_until(lambda: zookeeper.get("/controller_epoch")[0] == b"2", 20, "a second controller epoch")
+        wait_until(lambda: zookeeper.get("/controller_epoch")[0] == b"2", 60, "a second controller epoch")
 
 
 def test_a_broker_stops_if_another_one_has_its_id_when_its_session_has_expired(
@@ -241,11 +241,11 @@ def test_a_broker_serves_its_clients_while_zookeeper_does_not_answer_the_end_of_
         proxy.stall()
         closing = threading.Thread(target=broker.close)
         closing.start()
-        wait_until(ends_session, 10, "the end of the session")
+        wait_until(ends_session, 60, "the end of the session")
         assert client.offset_at("t", 0, -1)[0] == 0
         assert ends_session()
         proxy.resume()
-        closing.join(20)
+        closing.join(30)
         assert not closing.is_alive()
 
 

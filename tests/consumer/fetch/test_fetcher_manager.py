@@ -69,7 +69,7 @@ def test_a_lookup_of_start_points_does_not_wait_for_brokers_once_the_connector_c
     found: list[dict[TopicPartition, int]] = []
     waiting = threading.Thread(target=lambda: found.append(fetchers.find_starts({ZERO: "end", TWO: 3}, 60)))
     waiting.start()
-    assert client.asked.wait(10)
+    assert client.asked.wait(30)
     fetchers.close(0)
     waiting.join(10)
     assert found == [{TWO: 3}]
@@ -91,11 +91,11 @@ def test_threads_that_look_up_start_points_at_once_all_stop_waiting_when_the_con
     threads = [threading.Thread(target=find, args=(each,)) for each in (ZERO, TWO)]
     for thread in threads:
         thread.start()
-        assert client.asked.wait(10)
+        assert client.asked.wait(30)
         client.asked.clear()
     fetchers.close(0)
     for thread in threads:
-        thread.join(10)
+        thread.join(30)
     assert found == [False, False]
     client.closed.set()
     fetchers.close(10)

@@ -45,7 +45,7 @@ def test_a_message_that_was_cut_off_is_asked_for_with_twice_the_bytes() -> None:
     """Row 47 of the classic consumer, which left the doubling to its user."""
     with OldLeader() as leader, connect(leader, max_partition_fetch_bytes=1_000) as connector:
         assert next(iter(connector.stream("t"))).value == b"x" * 10_000
-        wait_until(lambda: len(leader.sizes) > 4, 10, "the fetch of the next message")
+        wait_until(lambda: len(leader.sizes) > 4, 60, "the fetch of the next message")
     assert leader.sizes[:4] == [1_000, 4_096, 8_192, 16_384]
     assert {*leader.sizes[4:]} <= {1_000}, "the next message may be small again"
 

@@ -122,7 +122,7 @@ def test_a_thread_counts_as_changing_the_assignment_until_its_own_change_ends() 
     other = threading.Thread(target=change)
     with ownership.changing():
         other.start()
-        assert entered.wait(10)
+        assert entered.wait(30)
         assert ownership.changes_here()
         with ownership.changing():  # a listener closes the connector
             pass

@@ -173,7 +173,7 @@ def test_a_listener_seeks_in_what_a_running_loop_gets_from_another_member(feed: 
             assert [each.offset for each in islice(theirs, 1)] == [7]
             loop = threading.Thread(target=read, args=(stream, taken))
             loop.start()
-        loop.join(10)
+        loop.join(30)
         assert (listener.errors, seen) == ([], [5, 6, 7])
 
 

@@ -20,7 +20,7 @@ QUICK: dict[str, Any] = {
     "auto_offset_reset": "earliest",
     "fetch_max_wait_ms": 50,
     "heartbeat_interval_ms": 30,
-    "session_timeout_ms": 3000,
+    "session_timeout_ms": 6_000,
     "consumer_timeout_ms": 60_000,
 }
 
@@ -262,10 +262,10 @@ def test_a_message_in_hand_through_a_rebalance_is_finished_and_committed(feed: F
         joining.start()
         wait_for(lambda: released(connector), "the rebalance to begin")
         go_on.set()
-        joining.join(10)
+        joining.join(30)
         assert feed.committed(group, topic) == [1]
         connector.close()
-        reader.join(5)
+        reader.join(30)
         other.close()
 
 
@@ -313,7 +313,7 @@ def test_a_member_stays_away_until_the_very_loop_that_stood_still_goes_on(
         assert caplog.text.count("max_poll_interval_ms=500") == 1
         next(loop)
         assert held(connector)
-    reader.join(5)
+    reader.join(30)
 
 
 def test_different_ways_of_dealing_do_not_mix(feed: Feed) -> None:
@@ -405,7 +405,7 @@ def test_closing_while_others_are_waited_for_does_not_take_long(feed: Feed) -> N
         assert raised == ["this ConsumerConnector was closed before it had joined its group"]
         go_on.set()
         holder.close()
-        reader.join(5)
+        reader.join(30)
 
 
 def test_automatic_commit_with_two_streams_in_two_threads_never_passes_what_is_in_hand(feed: Feed) -> None:
@@ -435,8 +435,8 @@ def test_automatic_commit_with_two_streams_in_two_threads_never_passes_what_is_i
         for thread in [*threads, watcher]:
             thread.start()
         for thread in threads:
-            thread.join(10)
+            thread.join(30)
         done.set()
-        watcher.join(10)
+        watcher.join(30)
     assert passed == []
     assert feed.committed(group, topic, 2) == [100, 100]

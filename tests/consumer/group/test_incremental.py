@@ -93,7 +93,7 @@ def test_a_member_takes_over_what_another_leaves_and_keeps_its_own(feed: Feed) -
             feed.send(topic, ["x"], partition)
         wait_for(lambda: len(seen) == 4, "a message of each")
         assert sorted(seen) == [(partition, 0) for partition in range(4)]
-    reader.join(10)
+    reader.join(30)
 
 
 def test_a_member_that_its_group_removed_loses_what_it_kept_and_reads_on_from_the_commits(feed: Feed) -> None:

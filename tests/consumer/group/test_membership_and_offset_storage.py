@@ -195,7 +195,7 @@ def test_a_store_gives_back_what_was_committed_and_nothing_else(kind: str, feed:
         assert store.fetch([first, second], 10.0) == {first: OffsetAndMetadata(0, "note"), second: None}
         sent = store.commit_async({second: OffsetAndMetadata(7)}, NOBODY)
         assert sent is not None
-        assert sent.result(10) == {}
+        assert sent.result(30) == {}
         assert store.fetch([second], 10.0) == {second: OffsetAndMetadata(7)}
         assert store.fetch([], 10.0) == {}
         assert store.unreachable() is None

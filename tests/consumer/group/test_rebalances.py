@@ -26,17 +26,17 @@ class Holder:
         self._stream = stream
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
-        assert self._got.wait(10)
+        assert self._got.wait(30)
 
     def _run(self) -> None:
         for message in self._stream:
             self.values.append(message.value)
             self._got.set()
-            self.go_on.wait(20)
+            self.go_on.wait(60)
 
     def join(self) -> None:
         self.go_on.set()
-        self._thread.join(10)
+        self._thread.join(30)
         assert not self._thread.is_alive()
 
 
@@ -57,7 +57,7 @@ def test_a_member_that_its_group_removes_waits_no_longer_for_the_message_in_hand
         feed.remove(group, before)
         wait_for(lambda: identity(connector) not in ("", before), "the member to join again")
         holder.go_on.set()
-        joining.join(10)
+        joining.join(30)
         other.close()
     holder.join()
 
@@ -81,7 +81,7 @@ def test_a_listener_may_close_its_connector_which_then_commits_and_leaves(feed: 
     wait_for(lambda: len(seen) == 2, "both messages")
     with connect(feed, group, default_api_timeout_ms=5_000, rebalance_timeout_ms=5_000) as other:
         other.stream(topic)
-        reader.join(10)
+        reader.join(30)
         assert not reader.is_alive()
         assert feed.committed(group, topic) == [2]
         wait_for(lambda: len(feed.members(group)) == 1, "the first member to leave")
@@ -121,7 +121,7 @@ def test_a_commit_made_while_an_assignment_begins_is_not_taken_back(
         with connect(feed, group, client_id="b") as other:
             other.stream(topic)
             wait_for(lambda: held(connector) == {0}, "the rebalance")
-            committer.join(10)
+            committer.join(30)
             assert feed.committed(group, topic) == [3]
             for value in "abc":  # the assignment began before the commit
                 assert values([next(iter(stream))]) == [value]

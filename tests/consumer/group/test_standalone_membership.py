@@ -37,7 +37,7 @@ def test_automatic_commits_continue_while_new_partitions_cannot_be_begun() -> No
     thread = MembershipThread("member")
     loop = StandaloneLoop(client, handler, Subscription(), thread)
     thread.start(loop.run)
-    thread.join(20)
+    thread.join(30)
     assert handler.commits == 1
     assert not thread.running
 
@@ -65,6 +65,6 @@ def test_an_unexpected_error_ends_the_loops_with_this_error(caplog: pytest.LogCa
     handler: Any = Failing(error)
     thread = MembershipThread("member")
     thread.start(StandaloneLoop(client, handler, Subscription(), thread).run)
-    thread.join(20)
+    thread.join(30)
     assert handler.told == [error, "lost"]
     assert "please report this" in caplog.text

@@ -53,7 +53,7 @@ def test_a_woken_member_hands_out_nothing_that_another_member_has_got_meanwhile(
             stopped.resume()
             wait_for(lambda: "joins again" in stopped.log or "has removed" in stopped.log, "it to notice")
             wait_for(lambda: not other._ownership.rebalancing, "the rebalance")
-        reader.join(10)
+        reader.join(30)
         # The member may have had one message in hand, which it prints only now. Even the time of this message
         # may be of now, if the member was stopped before it had read the clock.
         got = zip(stopped.seen, stopped.got_at, strict=False)

@@ -84,7 +84,7 @@ def test_handlers_in_parallel_commit_the_epoch_before_the_first_message_in_hand(
 
     def handle(message: Message) -> None:
         if message.offset == 1:
-            assert go_on.wait(10)
+            assert go_on.wait(30)
         others.release()
 
     with connect(feed, feed.name(), enable_auto_commit=False) as connector:

@@ -58,7 +58,7 @@ def test_a_partition_that_is_left_out_of_a_response_is_neither_committed_nor_wit
     identity = MemberIdentity(1, "m")
     sent = store.commit_async(POSITIONS, identity)
     assert sent is not None
-    for rejected in (store.commit(POSITIONS, identity, 10.0), sent.result(10)):
+    for rejected in (store.commit(POSITIONS, identity, 10.0), sent.result(30)):
         assert [(each, type(why.error), why.outdated) for each, why in rejected.items()] == [
             (ZERO, ProtocolError, False)
         ]

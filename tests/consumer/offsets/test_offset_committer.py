@@ -158,11 +158,11 @@ def test_a_position_before_a_commit_that_waits_is_committed_after_it() -> None:
 
     def hold() -> None:
         entered.set()
-        go_on.wait(10)
+        go_on.wait(60)
 
     group.store.meanwhile = hold
     group.commits.commit_in_background([group.bench.stream], None, 5.0, None)
-    assert entered.wait(10)
+    assert entered.wait(30)
     group.bench.stream.redeliver()
     group.commits.commit_in_background([group.bench.stream], None, 5.0, None)
     go_on.set()
@@ -175,16 +175,16 @@ def test_a_commit_before_a_rebalance_does_not_wait_for_a_callback_that_waits_for
     group, done = Group(), threading.Event()
 
     def wait_for_the_rebalance(*_outcome: object) -> None:
-        assert rebalanced.wait(10)
+        assert rebalanced.wait(30)
         done.set()
 
     rebalanced, called = threading.Event(), threading.Event()
     group.store.meanwhile = called.set
     group.commits.commit_in_background([], {T0: OffsetAndMetadata(1)}, 5.0, wait_for_the_rebalance)
-    assert called.wait(10)
+    assert called.wait(30)
     group.commits.commit_completed(5.0, in_hand=True)
     rebalanced.set()
-    assert done.wait(10)
+    assert done.wait(30)
     assert group.asked == [{T0: 1}, {T0: 2, T1: 2}]
     group.commits.background.end()
 

@@ -105,7 +105,7 @@ def test_rows_17_and_18_largest_begins_at_what_is_new_as_in_scalas_consumer(
             seen: list[int] = []
 
             def read_new() -> bool:
-                producer.send(topic, b"new").result(10)
+                producer.send(topic, b"new").result(30)
                 seen.extend(each.offset for batch in islice(stream.batches(timeout=0.1), 1) for each in batch)
                 return bool(seen and theirs.messages)
 

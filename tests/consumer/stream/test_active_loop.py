@@ -37,7 +37,7 @@ def elsewhere(work: Callable[[], Any]) -> Any:
 
     thread = threading.Thread(target=run, name="elsewhere")
     thread.start()
-    thread.join(10)
+    thread.join(30)
     return found[0]
 
 
@@ -63,7 +63,7 @@ def test_a_thread_that_waits_for_a_message_is_not_joined_by_another() -> None:
     with pytest.raises(StreamInUseError, match="'waiter'"):
         next(iter(bench.stream))
     bench.stream.end()
-    waiter.join(5)
+    waiter.join(30)
     assert not waiter.is_alive()
     assert list(bench.stream) == [], "the loop has ended: the stream is free, and at its end"
 
@@ -94,7 +94,7 @@ def test_batches_are_not_asked_for_by_two_threads_at_once() -> None:
     with pytest.raises(StreamInUseError, match="'waiter'"):
         next(batches)
     bench.put(batch("a"), then=1)
-    waiter.join(5)
+    waiter.join(30)
     assert not waiter.is_alive(), "the refusal left the other's step alone"
 
 

@@ -317,7 +317,7 @@ def test_a_second_thread_is_refused_while_a_loop_is_under_way() -> None:
 
     thread = threading.Thread(target=other)
     thread.start()
-    thread.join(5)
+    thread.join(30)
     assert len(raised) == 1
 
 

@@ -93,7 +93,7 @@ def test_a_loop_that_waits_continues_by_itself_when_the_lease_is_extended() -> N
     wait_for(lambda: bench.stream.queue.awaited, "the loop to wait")
     assert seen == []
     bench.lease.until = math.inf
-    reader.join(10)
+    reader.join(30)
     assert values(seen) == ["a"]
 
 
@@ -120,7 +120,7 @@ def test_a_loop_that_waits_for_the_lease_is_not_stalled() -> None:
     bench.stream.stalled_for(100.0)
     wait_for(lambda: bench.stream.stalled_for(200.0) == 0, "the loop counts as one that asks")
     bench.lease.until = math.inf
-    reader.join(10)
+    reader.join(30)
 
 
 def test_a_loop_that_waits_for_the_lease_ends_with_its_stream_and_raises_its_error() -> None:

@@ -240,16 +240,16 @@ def test_only_the_thread_of_the_loop_may_ask_for_it() -> None:
     def work() -> None:
         for _ in bench.stream:
             got.set()
-            assert go_on.wait(5)
+            assert go_on.wait(30)
             return
 
     reader = threading.Thread(target=work)
     reader.start()
-    assert got.wait(5)
+    assert got.wait(30)
     with pytest.raises(StreamInUseError, match="is being read by thread"):
         bench.stream.redeliver()
     go_on.set()
-    reader.join(5)
+    reader.join(30)
     bench.stream.redeliver()
     assert values([next(iter(bench.stream))]) == ["a"]
 
@@ -262,7 +262,7 @@ def test_any_thread_may_ask_for_it_between_steps_of_batches() -> None:
 
     def step() -> None:
         taken.append(next(batches))
-        assert done.wait(5)
+        assert done.wait(30)
 
     worker = threading.Thread(target=step)
     worker.start()

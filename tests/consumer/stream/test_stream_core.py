@@ -151,7 +151,7 @@ def test_a_loop_that_waits_ends_when_the_stream_ends() -> None:
     while not (seen and bench.stream.wanted) and time.monotonic() < deadline:
         time.sleep(0.01)
     bench.stream.end()
-    reader.join(5)
+    reader.join(30)
     assert values(seen) == ["a"]
     assert not reader.is_alive()
 
@@ -414,11 +414,11 @@ def test_a_loop_elsewhere_with_a_message_in_hand_is_waited_for() -> None:
     def work() -> None:
         for _ in bench.stream:
             got.set()
-            go_on.wait(5)
+            go_on.wait(60)
 
     reader = threading.Thread(target=work)
     reader.start()
-    assert got.wait(5)
+    assert got.wait(30)
     assert bench.stream.is_held_elsewhere()
     assert bench.stream.wait_until_asked(_until(time.monotonic())), "the partition stays ours"
     bench.deactivate()
@@ -426,7 +426,7 @@ def test_a_loop_elsewhere_with_a_message_in_hand_is_waited_for() -> None:
     go_on.set()
     assert bench.stream.wait_until_asked(_until(time.monotonic() + 5))
     bench.stream.end()
-    reader.join(5)
+    reader.join(30)
 
 
 def test_a_stream_is_stalled_only_while_something_waits_and_nothing_is_taken() -> None:

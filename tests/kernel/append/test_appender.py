@@ -306,7 +306,7 @@ def test_a_wait_that_has_failed_has_seen_no_outcome(kernel: Any) -> None:
     batch = bench.open()
     delivery = bench.appender.send("clicks", b"x")
     with pytest.raises(KafkaError, match="inside on_delivery"):
-        delivery.result(10)
+        delivery.result(30)
     batch.report(0, 1, -1, -1, KafkaError("lost"))
     report = bench.tracker.report()
     assert report is not None
@@ -323,13 +323,13 @@ def test_waiting_ends_with_the_outcome_or_the_time(kernel: Any) -> None:
         delivery.exception(0)
     found: list[RecordMetadata] = []
     threads = [
-        threading.Thread(target=lambda: found.append(delivery.result(10)), daemon=True) for _ in range(5)
+        threading.Thread(target=lambda: found.append(delivery.result(30)), daemon=True) for _ in range(5)
     ]
     for thread in threads:
         thread.start()
     batch.report(0, 1, 3, -1, None)
     for thread in threads:
-        thread.join(10)
+        thread.join(30)
     assert [one.offset for one in found] == [3] * 5
 
 

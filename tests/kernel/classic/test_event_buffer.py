@@ -116,7 +116,7 @@ def test_messages_of_several_threads_are_neither_lost_nor_added_above_the_limit(
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
+        thread.join(30)
     assert (len(buffer), len(declined)) == (900, 300)
     taken = buffer.drain(2000)
     for name in "012":

@@ -207,7 +207,7 @@ class TestChunk:
             reader.start()
             chunk.stop()
             position = chunk.position
-            reader.join(10)
+            reader.join(30)
             assert not reader.is_alive()
             assert position <= len(seen)
             assert [message.offset for message in seen] == list(range(len(seen)))

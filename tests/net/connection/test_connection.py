@@ -95,7 +95,7 @@ def test_threads_that_ask_at_once_do_not_get_each_others_answers(connection: Con
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(10)
+        thread.join(30)
     assert not wrong
 
 
@@ -182,7 +182,7 @@ def test_a_connection_lost_while_idle_is_noticed_by_its_reader(
     connection.send(HeartbeatRequest()).result(20)
     (reader,) = readers(connection)
     broker.drop_connections()
-    reader.join(20)
+    reader.join(30)
     assert not connection.alive
 
 
@@ -212,7 +212,7 @@ def test_close_wakes_whoever_waits_and_leaves_no_thread(
     assert arrived.wait(20)
     started = time.monotonic()
     connection.close()
-    waiter.join(20)
+    waiter.join(30)
     assert time.monotonic() - started < 20
     assert [type(error) for error in failures] == [ClosedError]
     assert not readers(connection)
@@ -413,7 +413,7 @@ def test_an_idle_shared_connection_closes_itself(broker: ScriptedBroker) -> None
     connection = opened(broker, connections_max_idle_ms=100)
     connection.send(HeartbeatRequest()).result(20)
     (reader,) = readers(connection)
-    reader.join(20)
+    reader.join(30)
     assert not connection.alive
     connection.close()
 
@@ -424,7 +424,7 @@ def test_retiring_waits_for_what_is_in_flight_and_fails_what_is_not_answered_in_
     release = threading.Event()
 
     def answer(request: object) -> HeartbeatResponse:
-        release.wait(10)
+        release.wait(60)
         return HeartbeatResponse()
 
     broker.on(HeartbeatRequest, answer)

@@ -31,7 +31,7 @@ def test_what_would_take_a_wait_is_left_to_another_thread(ended: bool) -> None:
     data = ProduceRequest.TopicProduceData.PartitionProduceData(records=bytes(20_000_000))
     request = ProduceRequest(topic_data=[ProduceRequest.TopicProduceData(partition_data=[data])])
     with ScriptedBroker() as broker:
-        broker.on(HeartbeatRequest, lambda request: HeartbeatResponse() if go_on.wait(10) else HANG_UP)
+        broker.on(HeartbeatRequest, lambda request: HeartbeatResponse() if go_on.wait(60) else HANG_UP)
         broker.on(ProduceRequest, lambda request: ProduceResponse(throttle_time_ms=5))
         connection = opened(broker)
 
@@ -49,14 +49,14 @@ def test_what_would_take_a_wait_is_left_to_another_thread(ended: bool) -> None:
         closing = threading.Thread(target=connection.close)
         if ended:
             closing.start()  # it does not end before what is left has given up the right to send
-            wait_until(lambda: not connection.alive, 20, "an ended connection", poll=0.01)
+            wait_until(lambda: not connection.alive, 60, "an ended connection", poll=0.01)
         go_on.set()
         rests = [threading.Thread(target=rest) for rest in (left, *(() if ended else (before, behind)))]
         for thread in rests:
             thread.start()
         for thread in rests:
-            thread.join(10)
-        wait_until(lambda: len(heard) == len(rests), 20, "an outcome for each", poll=0.01)
+            thread.join(30)
+        wait_until(lambda: len(heard) == len(rests), 60, "an outcome for each", poll=0.01)
         assert sorted(answer for answer, *_ in heard) == (
             ["second"] if ended else ["first", "second", "third"]
         )
@@ -64,7 +64,7 @@ def test_what_would_take_a_wait_is_left_to_another_thread(ended: bool) -> None:
             assert isinstance(error, ClosedError) if ended else response.throttle_time_ms == 5
         assert isinstance(failure_of(busy), ClosedError) if ended else busy.result(20)
         if ended:
-            closing.join(10)
+            closing.join(30)
         else:
             connection.close()
 
@@ -77,7 +77,7 @@ def test_a_broker_that_hangs_up_after_a_request_without_a_response_may_have_reje
     if answered_before:
         connection.send(HeartbeatRequest()).result(20)
     connection.submit(ProduceRequest(), 9, lambda *_: None, timeout=2, expects_reply=False)
-    wait_until(lambda: not connection.alive, 20, "an ended connection", poll=0.01)
+    wait_until(lambda: not connection.alive, 60, "an ended connection", poll=0.01)
     with pytest.raises(BrokerConnectionError, match="closed the connection; it may have rejected messages"):
         connection.send(HeartbeatRequest())
 
@@ -92,7 +92,7 @@ def test_a_small_request_goes_at_once_and_an_ended_connection_says_so(
         assert (
             connection.submit_at_once(request, 3, lambda *outcome: heard.append(outcome), timeout=20) is None
         )
-    wait_until(lambda: len(heard) == 3, 20, "three answers", poll=0.01)
+    wait_until(lambda: len(heard) == 3, 60, "three answers", poll=0.01)
     assert [(response.throttle_time_ms, error) for response, error in heard] == [
         (0, None),
         (1, None),

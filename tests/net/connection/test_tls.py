@@ -216,7 +216,7 @@ def test_large_requests_and_answers_cross_each_other(certificates: Certificates)
         reader.start()
         view = memoryview(sent)
         transport.send([view[:10], view[10:17], view[17:70_000], view[70_000:]], time_left())
-        reader.join(10)
+        reader.join(30)
         started = time.monotonic()
         with pytest.raises(KafkaTimeoutError):
             transport.receive(1, time_left(0.05))
@@ -235,7 +235,7 @@ def test_what_the_system_does_not_take_at_once_is_encrypted_once(certificates: C
 
     def read_when_told(sock: socket.socket) -> None:
         with context.wrap_socket(sock, server_side=True) as tls, tls.makefile("rb") as stream:
-            go_on.wait(10)
+            go_on.wait(60)
             got.append(stream.read(8_000_000))
 
     trusting = ssl.create_default_context(cafile=str(certificates.authority))
@@ -253,5 +253,5 @@ def test_what_the_system_does_not_take_at_once_is_encrypted_once(certificates: C
         go_on.set()
         transport.send(left, time_left())
         transport.send(waiting[2:], time_left())
-        wait_until(lambda: bool(got), 10, "all bytes")
+        wait_until(lambda: bool(got), 60, "all bytes")
     assert got == [b"".join(parts)]

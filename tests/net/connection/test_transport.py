@@ -53,7 +53,7 @@ def test_parts_arrive_whole_and_in_order_through_a_small_buffer(slow_path: bool)
         reader = threading.Thread(target=lambda: got.append(read_all(far, len(expected))))
         reader.start()
         transport.send([memoryview(part) for part in parts], time_left())
-        reader.join(20)
+        reader.join(30)
     assert got == [expected]
 
 
@@ -73,7 +73,7 @@ def test_what_the_system_does_not_take_at_once_comes_back_and_nothing_is_lost(sl
         reader.start()
         transport.send(left, time_left())
         transport.send(waiting[2:], time_left())
-        reader.join(20)
+        reader.join(30)
     assert got == [expected]
 
 
@@ -90,7 +90,7 @@ def test_receive_returns_exactly_what_was_asked_for_however_it_arrives(slow_path
         writer.start()
         frame = transport.receive(9_500, time_left())
         rest = transport.receive(500, time_left())
-        writer.join(20)
+        writer.join(30)
     assert bytes(frame) + bytes(rest) == b"".join(bytes([index]) * 1000 for index in range(10))
 
 
@@ -156,7 +156,7 @@ def test_abort_wakes_a_thread_that_is_waiting() -> None:
         waiter = threading.Thread(target=wait)
         waiter.start()
         transport.abort()
-        waiter.join(20)
+        waiter.join(30)
     assert len(failures) == 1
 
 

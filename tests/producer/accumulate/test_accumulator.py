@@ -268,7 +268,7 @@ def test_memory_that_is_freed_goes_to_those_who_wait_in_turn() -> None:
         batch.report(0, batch.count, 0, -1, None)
         bench.accumulator.finished(batch, [])
     for thread in threads:
-        thread.join(10)
+        thread.join(30)
     assert sorted(order) == [0, 1, 2]
     assert not bench.accumulator._waiting.wakeups
     assert bench.accumulator.appender.memory_limit == 80_000
@@ -288,7 +288,7 @@ def test_a_small_record_does_not_overtake_a_large_one_that_waits_for_memory() ->
     for batch in bench.accumulator.unfinished()[:2]:
         bench.finish(batch)
     for thread in threads:
-        thread.join(10)
+        thread.join(30)
     assert not bench.accumulator._waiting.wakeups
 
 

@@ -103,7 +103,7 @@ def test_to_release_memory_takes_as_many_steps_however_many_threads_wait() -> No
 
     wait_until(finish_all)
     for thread in threads:
-        thread.join(10)
+        thread.join(30)
 
 
 class Waiting:

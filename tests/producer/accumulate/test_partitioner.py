@@ -49,8 +49,8 @@ def test_the_partitioner_gets_the_encoded_key() -> None:
     with ProduceBroker(partitions=3) as broker:
         options = {"partitioner": choose, "key_encoder": str.encode}
         with producing(broker, **options) as producer:
-            assert producer.send(TOPIC, b"x", key="user").result(10).partition == 2
-            assert producer.send(TOPIC, b"x", key="user", partition=1).result(10).partition == 1
+            assert producer.send(TOPIC, b"x", key="user").result(30).partition == 2
+            assert producer.send(TOPIC, b"x", key="user", partition=1).result(30).partition == 1
     assert asked == [(TOPIC, b"user", 3)]
 
 
@@ -88,7 +88,7 @@ def test_records_without_a_key_spread_over_all_partitions_batch_by_batch() -> No
     with ProduceBroker(partitions=4) as broker, producing(broker, **options) as producer:
         sent = [producer.send(TOPIC, bytes(20)) for _ in range(5_000)]
         producer.flush(10)
-        partitions = [delivery.result(10).partition for delivery in sent]
+        partitions = [delivery.result(30).partition for delivery in sent]
     switches = sum(left != right for left, right in itertools.pairwise(partitions))
     assert set(partitions) == {0, 1, 2, 3}
     assert switches < 5_000 / 10

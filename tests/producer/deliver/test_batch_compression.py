@@ -81,5 +81,5 @@ def test_compressed_batches_in_flight_leave_their_memory_to_new_records(codec: A
         assert appender.used_memory < 2 * batch_size
         broker.let_go()
         producer.flush(10)
-        assert [delivery.result(10).offset for delivery in sent] == list(range(1, len(sent) + 1))
+        assert [delivery.result(30).offset for delivery in sent] == list(range(1, len(sent) + 1))
         assert appender.used_memory == 0

@@ -87,11 +87,11 @@ def test_small_requests_wait_for_no_thread_unless_something_stands_before_them_t
     values = [*numbers(3), bytes(300_000), b"4", b"5"]
     handed: list[int] = []
     with producing(broker, linger_ms=0, batch_size=0) as producer:
-        producer.send(TOPIC, values[0]).result(10)
+        producer.send(TOPIC, values[0]).result(30)
         queue = producer._sender._brokers[broker.node_id]
         wait_until(lambda: queue._done == queue._given)
         begin = queue._given
-        broker.faults.append(lambda request: go_on.wait(10) and None)
+        broker.faults.append(lambda request: go_on.wait(60) and None)
         sent = []
         for value in values[1:]:
             sent.append(producer.send(TOPIC, value))
@@ -99,12 +99,12 @@ def test_small_requests_wait_for_no_thread_unless_something_stands_before_them_t
             assert producer._thread.catch_up(10), "the pass that has sent it is over"
             handed.append(queue._given)
         go_on.set()
-        assert [delivery.result(10).offset for delivery in sent] == [1, 2, 3, 4, 5]
+        assert [delivery.result(30).offset for delivery in sent] == [1, 2, 3, 4, 5]
         # The large one is the worker's, and so is what comes before that has written it.
         assert handed[:3] == [begin, begin, begin + 1]
         wait_until(lambda: queue._done == queue._given)
         written = queue._given
-        producer.send(TOPIC, b"6").result(10)
+        producer.send(TOPIC, b"6").result(30)
         assert queue._given == written
     assert broker.stored[0] == [*values, b"6"]
 
@@ -115,21 +115,21 @@ def test_what_the_socket_does_not_take_at_once_is_the_workers_and_the_rest_stays
     go_on = threading.Event()
     values = [bytes([number]) * 60_000 for number in range(40)]
     with producing(broker, linger_ms=0, batch_size=0, send_buffer_bytes=4096) as producer:
-        producer.send(TOPIC, b"0").result(10)
+        producer.send(TOPIC, b"0").result(30)
         queue = producer._sender._brokers[broker.node_id]
-        broker.faults.append(lambda request: go_on.wait(10) and None)
+        broker.faults.append(lambda request: go_on.wait(60) and None)
         sent = [producer.send(TOPIC, value) for value in values]
         # With five of them on the way, and nobody who reads, the buffers of both sides are full.
         wait_until(lambda: queue.in_flight == 5 and queue._given > queue._done)
         go_on.set()
-        assert [delivery.result(10).offset for delivery in sent] == list(range(1, 41))
+        assert [delivery.result(30).offset for delivery in sent] == list(range(1, 41))
     assert broker.stored[0] == [b"0", *values]
 
 
 def test_a_silent_broker_is_given_up_and_asked_again(broker: ProduceBroker) -> None:
     broker.faults.append(LoseAnswer(SILENCE))
     with producing(broker, request_timeout_ms=1_000, delivery_timeout_ms=5_000) as producer:
-        assert producer.send(TOPIC, b"x").result(10).offset == 0
+        assert producer.send(TOPIC, b"x").result(30).offset == 0
     assert broker.stored[0] == [b"x"]
     assert len(broker.seen) == 2
 
@@ -140,8 +140,8 @@ def test_a_broker_that_comes_back_older_gets_the_older_format() -> None:
     with ProduceBroker(versions=new) as broker:
         broker.faults.append(lambda request: broker._versions.update(old) or LoseAnswer(HANG_UP))
         with producing(broker, acks=1) as producer:
-            producer.send(TOPIC, b"x", timestamp_ms=17).result(10)
-            assert producer.send(TOPIC, b"y").result(10)
+            producer.send(TOPIC, b"x", timestamp_ms=17).result(30)
+            assert producer.send(TOPIC, b"y").result(30)
     assert [one.batch.magic for one in broker.seen] == [2, 1, 1]
     assert read_records(broker.seen[1].batch)[0].timestamp_ms == 17
 
@@ -152,7 +152,7 @@ def test_a_broker_that_does_not_know_zstd_gets_no_batch_with_it(newest: int, acc
     with ProduceBroker(versions=versions) as broker:
         with producing(broker, acks=1, compression_type="zstd") as producer:
             if accepted:
-                producer.send(TOPIC, b"x").result(10)
+                producer.send(TOPIC, b"x").result(30)
             else:
                 with pytest.raises(UnsupportedCodecError, match=r"zstd, which needs Kafka 2\.1 or later"):
                     producer.send(TOPIC, b"x")
@@ -162,9 +162,9 @@ def test_a_broker_that_does_not_know_zstd_gets_no_batch_with_it(newest: int, acc
 def test_a_broker_that_stores_no_timestamps_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
     versions = {key: request.versions for key, request in REQUESTS.items()} | {0: (0, 1)}
     with ProduceBroker(versions=versions) as broker, producing(broker, acks=1) as producer:
-        producer.send(TOPIC, b"x").result(10)
+        producer.send(TOPIC, b"x").result(30)
         broker.drop_connections()
-        producer.send(TOPIC, b"y").result(10)
+        producer.send(TOPIC, b"y").result(30)
     said = [message for message in caplog.messages if "stores no timestamps" in message]
     assert len(said) == 1
 
@@ -181,8 +181,8 @@ def test_a_broker_that_asks_for_fewer_requests_gets_them(broker: ProduceBroker) 
 
     broker.on(ProduceRequest, produce)
     with producing(broker, linger_ms=0) as producer:
-        producer.send(TOPIC, b"x").result(10)
-        producer.send(TOPIC, b"y").result(10)
+        producer.send(TOPIC, b"x").result(30)
+        producer.send(TOPIC, b"y").result(30)
     assert times[1] - times[0] >= 0.15
 
 
@@ -217,13 +217,13 @@ def test_as_many_requests_are_in_flight_as_allowed_and_no_more(most: int) -> Non
     values = numbers(12)
     with HoldingBroker() as broker:
         with producing(broker, max_in_flight_requests_per_connection=most, **options) as producer:
-            producer.send(TOPIC, b"first").result(10)
+            producer.send(TOPIC, b"first").result(30)
             broker.hold()
             sent = [producer.send(TOPIC, value) for value in values]
             for left in range(len(sent), 0, -1):
                 _wait_for_unanswered(broker, min(most, left))
                 broker.answer_one()
-            assert [delivery.result(10).offset for delivery in sent] == list(range(1, 13))
+            assert [delivery.result(30).offset for delivery in sent] == list(range(1, 13))
         assert broker.most_unanswered == most
         assert broker.stored[0] == [b"first", *values]
 
@@ -232,7 +232,7 @@ def test_a_frozen_broker_holds_nobody_else_up_where_no_answers_are_wanted() -> N
     thaw = threading.Event()
 
     def freeze(request: ProduceRequest) -> Any:
-        thaw.wait(20)
+        thaw.wait(60)
         return SILENCE
 
     with ProduceBroker(partitions=2) as broker, ProduceBroker(partitions=2, node_id=2) as frozen:
@@ -254,7 +254,7 @@ def test_a_connection_that_the_client_gave_up_itself_costs_no_record(broker: Pro
         until = time.monotonic() + 1
         failures: list[KafkaError | None] = []
         while time.monotonic() < until:
-            failures.append(producer.send(TOPIC, b"x").exception(10))
+            failures.append(producer.send(TOPIC, b"x").exception(30))
         assert not any(failures)
 
 
@@ -277,7 +277,7 @@ def test_a_full_broker_that_has_left_the_cluster_does_not_keep_batches_from_the_
 
 def test_if_memory_is_short_a_third_request_waits_and_its_batch_grows() -> None:
     with HoldingBroker() as broker, broker.producer(linger_ms=0, buffer_memory=100_000) as producer:
-        producer.send(TOPIC, b"first").result(10)
+        producer.send(TOPIC, b"first").result(30)
         queue = producer._sender._brokers[broker.node_id]
         broker.hold()
         for count in (1, 2):
@@ -287,11 +287,11 @@ def test_if_memory_is_short_a_third_request_waits_and_its_batch_grows() -> None:
         for _ in range(2):  # when the sender begins its second pass, it has ended the first one
             begun = threading.Event()
             producer._thread.post(begun.set)
-            assert begun.wait(10)
+            assert begun.wait(30)
         assert queue.in_flight == 2
         waiting.append(producer.send(TOPIC, b"fifth"))
         broker.let_go()
-        assert [delivery.result(10).offset for delivery in waiting] == [3, 4, 5]
+        assert [delivery.result(30).offset for delivery in waiting] == [3, 4, 5]
         assert len({delivery.batch_and_index[0] for delivery in waiting}) == 1
 
 

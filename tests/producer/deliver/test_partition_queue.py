@@ -244,7 +244,7 @@ def test_many_in_flight_stay_in_order_through_a_failure(
     broker.faults.extend([None] * at + [fault])
     with producing(broker, **ONE_BY_ONE) as producer:
         sent = [producer.send(TOPIC, value) for value in numbers(40)]
-        assert [delivery.result(10).offset for delivery in sent] == list(range(40))
+        assert [delivery.result(30).offset for delivery in sent] == list(range(40))
     assert broker.stored[0] == numbers(40)
     assert all(one.producer_id >= 0 for one in broker.seen)
 
@@ -252,7 +252,7 @@ def test_many_in_flight_stay_in_order_through_a_failure(
 def test_what_may_have_been_stored_goes_again_with_the_same_identity_and_bytes(broker: ProduceBroker) -> None:
     broker.faults.append(LoseAnswer(HANG_UP))
     with producing(broker) as producer:
-        assert producer.send(TOPIC, b"x", key=b"k", headers=[("h", None)]).result(10).offset == 0
+        assert producer.send(TOPIC, b"x", key=b"k", headers=[("h", None)]).result(30).offset == 0
     first, second = broker.seen
     assert bytes(first.batch.buffer) == bytes(second.batch.buffer)
     assert broker.stored[0] == [b"x"]
@@ -262,11 +262,11 @@ def test_a_record_that_is_refused_leaves_no_gap_behind_it(broker: ProduceBroker)
     broker.faults.extend([None, Refuse(ErrorCode.INVALID_RECORD, "no key, but the topic is compacted")])
     with producing(broker, **ONE_BY_ONE) as producer:
         sent = [producer.send(TOPIC, value) for value in numbers(30)]
-        error = sent[1].exception(10)
+        error = sent[1].exception(30)
         assert isinstance(error, BrokerError)
         assert error.name == "INVALID_RECORD"
         assert "compacted" in str(error)
-        others = [delivery.result(10).offset for delivery in sent if delivery is not sent[1]]
+        others = [delivery.result(30).offset for delivery in sent if delivery is not sent[1]]
     assert others == list(range(29))
     assert broker.stored[0] == [value for value in numbers(30) if value != b"1"]
 
@@ -284,9 +284,9 @@ def test_a_record_in_doubt_that_fails_for_good_does_not_double_what_follows(brok
     with producing(broker, **ONE_BY_ONE) as producer:
         sent = [producer.send(TOPIC, value) for value in numbers(2)]
         wait_until(lambda: all(delivery.done() for delivery in sent))
-        assert isinstance(sent[0].exception(10), BrokerError)
-        assert sent[1].result(10).offset == 1
-        assert producer.send(TOPIC, b"2").result(10).offset == 2
+        assert isinstance(sent[0].exception(30), BrokerError)
+        assert sent[1].result(30).offset == 1
+        assert producer.send(TOPIC, b"2").result(30).offset == 2
     assert broker.stored[0] == numbers(3)
 
 
@@ -302,7 +302,7 @@ def test_nothing_goes_to_a_new_leader_before_the_old_one_has_answered(options: d
     answer = threading.Event()
 
     def hold_and_refuse(request: ProduceRequest) -> Refuse:
-        answer.wait(10)
+        answer.wait(60)
         return Refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     with ProduceBroker(partitions=2) as old, ProduceBroker(partitions=2, node_id=2) as new:
@@ -311,7 +311,7 @@ def test_nothing_goes_to_a_new_leader_before_the_old_one_has_answered(options: d
         old.leaders = {0: old.node_id, 1: new.node_id}
         with producing(old, **ONE_BY_ONE, **options) as producer:
             for partition in (0, 1):
-                producer.send(TOPIC, b"connects", partition=partition).result(10)
+                producer.send(TOPIC, b"connects", partition=partition).result(30)
             old.faults.append(hold_and_refuse)
             first = producer.send(TOPIC, b"0", partition=0)
             wait_until(lambda: old.count(ProduceRequest) == 2)
@@ -320,8 +320,8 @@ def test_nothing_goes_to_a_new_leader_before_the_old_one_has_answered(options: d
             wait_until(lambda: leader_of_the_first(producer) == new.node_id)
             second = producer.send(TOPIC, b"1", partition=0)
             # Sent later to the same broker: when it is there, the one before could be there too.
-            producer.send(TOPIC, b"passes", partition=1).result(10)
+            producer.send(TOPIC, b"passes", partition=1).result(30)
             assert new.stored[0] == []
             answer.set()
-            assert [first.result(10).offset, second.result(10).offset] == [0, 1]
+            assert [first.result(30).offset, second.result(30).offset] == [0, 1]
     assert new.stored[0] == [b"0", b"1"]

@@ -18,9 +18,9 @@ def test_a_batch_too_large_for_the_broker_is_split_until_it_fits(broker: Produce
     broker.largest = 3_000
     with producing(broker) as producer:
         sent = [producer.send(TOPIC, b"%050d" % number) for number in range(500)]
-        assert [delivery.result(10).offset for delivery in sent] == list(range(500))
+        assert [delivery.result(30).offset for delivery in sent] == list(range(500))
         broker.seen.clear()
-        producer.send_many(TOPIC, (b"%050d" % number for number in range(500, 1_000))).result(10)
+        producer.send_many(TOPIC, (b"%050d" % number for number in range(500, 1_000))).result(30)
         assert all(one.batch.size <= 3_000 for one in broker.seen), "what was learned is forgotten"
     assert broker.stored[0] == [b"%050d" % number for number in range(1_000)]
 
@@ -30,7 +30,7 @@ def test_a_compressed_batch_is_split_too(broker: ProduceBroker, codec: str) -> N
     broker.largest = 500
     with producing(broker, compression_type=codec) as producer:
         sent = [producer.send(TOPIC, b"%050d" % number) for number in range(500)]
-        assert [delivery.result(10).offset for delivery in sent] == list(range(500))
+        assert [delivery.result(30).offset for delivery in sent] == list(range(500))
     assert broker.stored[0] == [b"%050d" % number for number in range(500)]
 
 
@@ -38,7 +38,7 @@ def test_a_single_record_too_large_for_the_broker_fails_alone(broker: ProduceBro
     broker.largest = 1_000
     with producing(broker) as producer:
         sent = [producer.send(TOPIC, bytes(2_000) if number == 7 else b"x") for number in range(20)]
-        error = sent[7].exception(10)
+        error = sent[7].exception(30)
         assert isinstance(error, MessageTooLargeError)
         sentence = (
             rf"{TOPIC}-0: the broker rejected a record of [\d,]+ bytes; raise max.message.bytes of the topic"
@@ -47,7 +47,7 @@ def test_a_single_record_too_large_for_the_broker_fails_alone(broker: ProduceBro
         assert str(error).count("MESSAGE_TOO_LARGE") == 1
         assert "larger than" not in str(error)
         assert isinstance(error.__cause__, BrokerError)
-        assert all(delivery.exception(10) is None for delivery in sent if delivery is not sent[7])
+        assert all(delivery.exception(30) is None for delivery in sent if delivery is not sent[7])
     assert broker.stored[0] == [b"x"] * 19
 
 
@@ -60,7 +60,7 @@ def test_records_go_in_the_format_that_the_brokers_version_takes(version: int) -
     with ProduceBroker(versions=versions) as broker:
         with producing(broker, compression_type="gzip" if version % 2 else "none") as producer:
             sent = [producer.send(TOPIC, value, key=b"k", timestamp_ms=17) for value in numbers(5)]
-            assert [delivery.result(10).offset for delivery in sent] == list(range(5))
+            assert [delivery.result(30).offset for delivery in sent] == list(range(5))
         assert broker.stored[0] == numbers(5)
         assert {one.batch.magic for one in broker.seen} == {2 if version >= 3 else 1 if version == 2 else 0}
 
@@ -76,8 +76,8 @@ def test_what_may_have_been_stored_whole_is_not_stored_again_in_halves(
     broker.faults.append(store_and_take_no_more)
     with producing(broker, linger_ms=20) as producer:
         failed = [producer.send(TOPIC, b"%d" % number) for number in range(4)]
-        assert all(isinstance(delivery.exception(10), BrokerError) for delivery in failed)
-        assert producer.send(TOPIC, b"next").result(10)
+        assert all(isinstance(delivery.exception(30), BrokerError) for delivery in failed)
+        assert producer.send(TOPIC, b"next").result(30)
     assert broker.stored[0] == [b"0", b"1", b"2", b"3", b"next"]
 
 
@@ -87,5 +87,5 @@ def test_what_has_certainly_not_been_stored_is_sent_in_halves_where_it_turns_out
     broker.faults.extend([Refuse(ErrorCode.NOT_ENOUGH_REPLICAS), Refuse(ErrorCode.MESSAGE_TOO_LARGE)])
     with producing(broker, linger_ms=20) as producer:
         sent = [producer.send(TOPIC, b"%d" % number) for number in range(4)]
-        assert [delivery.result(10).offset for delivery in sent] == list(range(4))
+        assert [delivery.result(30).offset for delivery in sent] == list(range(4))
     assert [one.values for one in broker.seen] == [numbers(4)] * 2 + [numbers(4)[:2], numbers(4)[2:]]

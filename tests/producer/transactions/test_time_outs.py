@@ -38,7 +38,7 @@ def late(broker: TransactionBroker) -> Iterator[Producer]:
     """A producer with a record in a transaction that is past its time-out."""
     producer = broker.transactional()
     producer.begin_transaction()
-    producer.send(TOPIC, b"late").result(10)
+    producer.send(TOPIC, b"late").result(30)
     manager = producer._manager()
     manager._began -= manager._timeout_ms / 1000
     yield producer

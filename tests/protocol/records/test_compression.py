@@ -266,9 +266,9 @@ def test_a_compression_bomb_is_an_error_in_bounded_memory_and_time(name: str) ->
     codec, make = BOMBS[name]
     command = [sys.executable, "-c", _IN_LITTLE_MEMORY, str(codec.value), str(16 * MIB), str(44 * MIB)]
     started = monotonic()
-    ran = subprocess.run(command, input=make(), capture_output=True, timeout=30, check=False)
+    ran = subprocess.run(command, input=make(), capture_output=True, timeout=60, check=False)
     assert (ran.stdout, ran.stderr) == (b"MessageTooLargeError\n", b"")
-    assert monotonic() - started < 10
+    assert monotonic() - started < 30
 
 
 def test_declared_sizes_are_not_believed() -> None:

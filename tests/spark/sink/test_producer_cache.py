@@ -133,7 +133,7 @@ def test_a_failure_shows_before_everything_is_sent(broker: ProduceBroker) -> Non
         broker.faults.append(Refuse(NOT_ALLOWED))
         refused = producer.send(TOPIC, b"refused")
         unconfirmed.add(refused)
-        assert refused.exception(10) is not None
+        assert refused.exception(30) is not None
         with pytest.raises(DeliveryError, match="not delivered"):
             unconfirmed.add(producer.send(TOPIC, b"next"))
 

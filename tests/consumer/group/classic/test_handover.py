@@ -110,7 +110,7 @@ def handing_over(
         yield handover
     finally:
         handover.thread.end()
-        handover.thread.thread.join(10)
+        handover.thread.thread.join(30)
 
 
 def test_a_member_does_not_claim_what_it_gave_back_although_it_could_not_begin_the_new_ones() -> None:
@@ -134,18 +134,18 @@ def test_a_listener_hears_that_partitions_are_lost_after_it_heard_that_they_are_
 
     def block() -> None:
         begun.set()
-        go_on.wait(10)
+        go_on.wait(60)
 
     handler.then = block
     with handing_over(handler, ScriptedHeartbeats(), stable()) as handover:
         assigning = handover.thread.call(lambda: handler.assigned([ZERO], MemberIdentity()))
-        assert begun.wait(10)
+        assert begun.wait(30)
         handover.fail(KafkaError("fenced"))
         assert handler.told == []
         assert isinstance(handler.error, KafkaError), "loops hear of it at once"
         go_on.set()
         with pytest.raises(KafkaError):
-            assigning.result(10)
+            assigning.result(30)
     assert handler.told == ["assigned", "lost"]
 
 

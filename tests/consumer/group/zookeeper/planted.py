@@ -49,7 +49,7 @@ class PlantedCluster:
     def grow(self, topic: str, partitions: int) -> None:
         """Add partitions to *topic* until it has so many."""
         self.feed.grow(topic, partitions)
-        self.nodes.set_async(f"/brokers/topics/{topic}", topic_content(partitions)).get(timeout=10)
+        self.nodes.set_async(f"/brokers/topics/{topic}", topic_content(partitions)).get(timeout=30)
 
     def owners(self, group: str, topic: str) -> dict[int, str]:
         """Return the owner of each partition."""

@@ -46,7 +46,7 @@ def test_a_member_waits_for_the_last_member_of_the_other_kind_and_goes_on_where_
         wait_for(lambda: len(first.seen) == 2, "the second message")
         assert second == []
     first.join()
-    start.join(10)
+    start.join(30)
     cluster.feed.send(topic, ["c"])
     with new:
         wait_for(lambda: len(second[0].seen) == 1, "the third message")
@@ -108,6 +108,6 @@ def test_closing_ends_the_wait(cluster: PlantedCluster, caplog: pytest.LogCaptur
         start.start()
         wait_for(lambda: f"to leave: {group}_old" in caplog.text, "the wait")
         new.close()
-        start.join(10)
+        start.join(30)
         assert not start.is_alive()
     assert len(raised) == 1

@@ -87,8 +87,8 @@ def test_a_commit_that_pauses_before_its_next_attempt_ends_as_soon_as_the_client
 
     thread = threading.Thread(target=commit)
     thread.start()
-    assert session.asked.wait(10)
+    assert session.asked.wait(30)
     store.stop_retrying()
-    thread.join(10)
+    thread.join(30)
     # The failure of the attempt, if the client closed before the pause had begun.
     assert [str(error) for error in failures] in (["unreachable"], ["no connection"])

@@ -64,7 +64,7 @@ def test_the_session_stays_with_the_parent_of_a_fork(cluster: PlantedCluster) ->
         time.sleep(1.5)  # longer than the session time-out
         assert cluster.nodes.get(f"/consumers/g/owners/{topic}/0")[1] == stat
         cluster.feed.send(topic, ["b"])
-        out, _ = program.communicate("go on\n", timeout=20)
+        out, _ = program.communicate("go on\n", timeout=60)
         assert out == "b\n"
         assert program.returncode == 0
     assert cluster.offsets("g", topic) == {0: 2}

@@ -56,7 +56,7 @@ def test_a_member_reads_on_whatever_the_node_of_another_member_contains(
             assert f"{path} cannot be understood" in caplog.text
             cluster.feed.send(topic, [str(number)])
             wait_for(partial(reads, reader, str(number)), "a message")
-        cluster.nodes.delete_async(path).get(timeout=10)
+        cluster.nodes.delete_async(path).get(timeout=30)
         with cluster.connect("g", "d", **QUICK) as other:
             other.stream(topic)
             cluster.wait_owned("g", topic, "c-0")
@@ -109,7 +109,7 @@ def test_an_owner_node_that_no_session_holds_is_named_and_the_group_goes_on_with
     with pytest.raises(RebalanceFailedError, match=f"{path} .*delete"):
         cluster.connect("g", "c", **QUICK).stream(topic)
     with cluster.connect("g", "c", rebalance_max_retries=1000) as connector:
-        late = threading.Timer(0.3, lambda: cluster.nodes.delete_async(path).get(timeout=10))
+        late = threading.Timer(0.3, lambda: cluster.nodes.delete_async(path).get(timeout=30))
         late.start()
         reader = Reader(connector.stream(topic))
         wait_for(lambda: texts(reader) == ["a"], "the message")

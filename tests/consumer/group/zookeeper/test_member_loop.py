@@ -122,21 +122,21 @@ def running(
         yield loop
     finally:
         loop.close()
-        thread.join(10)
+        thread.join(30)
         assert not thread.running
 
 
 def test_the_streams_of_a_member_get_what_their_threads_own() -> None:
     handler = Handler()
     with running(cluster(t=3), handler, streams=2) as loop:
-        loop._thread.joined.result(10)
+        loop._thread.joined.result(30)
     assert handler.calls == [("revoked", []), ("assigned", {0: 0, 1: 0, 2: 1}), ("revoked", [0, 1, 2])]
 
 
 def test_a_change_that_leaves_the_assignment_as_it_is_revokes_nothing() -> None:
     nodes, handler = cluster(t=1), Handler()
     with running(nodes, handler) as loop:
-        loop._thread.joined.result(10)
+        loop._thread.joined.result(30)
         asked = len(nodes.asked)
         nodes.found["/brokers/ids/7"] = (b"{}", "broker")
         loop.changed()
@@ -151,7 +151,7 @@ def warnings_in(caplog: pytest.LogCaptureFixture) -> list[str]:
 def test_a_topic_that_does_not_exist_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
     nodes, handler = cluster(), Handler()
     with running(nodes, handler) as loop:
-        loop._thread.joined.result(10)
+        loop._thread.joined.result(30)
         assert warnings_in(caplog) == ["group g subscribes to topics that do not exist yet: t"]
         asked = len(nodes.asked)
         nodes.found["/brokers/ids/7"] = (b"{}", "broker")
@@ -166,7 +166,7 @@ def test_a_topic_that_does_not_exist_is_named_once(caplog: pytest.LogCaptureFixt
 def test_a_partition_that_a_member_gets_again_begins_a_generation_that_does_not_follow() -> None:
     nodes, handler = cluster(t=1), Handler()
     with running(nodes, handler) as loop:
-        loop._thread.joined.result(10)
+        loop._thread.joined.result(30)
         nodes.found["/brokers/topics/t"] = cluster(t=2).found["/brokers/topics/t"]
         loop.changed()
         wait_for(lambda: len(handler.identities) == 2, "the next assignment")
@@ -178,7 +178,7 @@ def test_a_partition_that_a_member_gets_again_begins_a_generation_that_does_not_
 def test_partitions_of_a_session_that_has_expired_are_lost_before_they_are_revoked() -> None:
     nodes, handler = cluster(t=1), Handler()
     with running(nodes, handler) as loop:
-        loop._thread.joined.result(10)
+        loop._thread.joined.result(30)
         nodes.expire("mine")
         loop.session_changed(SessionEvent.EXPIRED)
         wait_for(lambda: len(handler.identities) == 2, "the next assignment")
@@ -196,7 +196,7 @@ def test_a_member_that_cannot_fetch_offsets_gives_its_nodes_back_and_tries_again
     nodes, handler = cluster(t=1), Handler()
     handler.failures = [KafkaTimeoutError("no coordinator")]
     with running(nodes, handler) as loop:
-        loop._thread.joined.result(10)
+        loop._thread.joined.result(30)
     assert handler.calls[-2:] == [("assigned", {0: 0}), ("revoked", [0])]
 
 
@@ -207,7 +207,7 @@ def test_an_error_that_another_attempt_cannot_end_is_raised_at_once() -> None:
         running(nodes, handler, attempts=4) as loop,
         pytest.raises(AuthenticationError, match="no permission"),
     ):
-        loop._thread.joined.result(10)
+        loop._thread.joined.result(30)
     assert len(handler.failures) == 1
     assert nodes.owners("g") == {}
 
@@ -216,21 +216,21 @@ def test_row_20_the_first_failure_is_raised_with_its_cause_and_no_node_is_left()
     nodes, handler = cluster(t=2), Handler()
     nodes.found[OWNERS + "1"] = (b"g_b-0", "other")
     with running(nodes, handler) as loop, pytest.raises(RebalanceFailedError, match="2 attempts"):
-        loop._thread.joined.result(10)
+        loop._thread.joined.result(30)
     assert [path for path, (_, session) in nodes.found.items() if session == "mine"] == []
 
 
 def test_a_member_waits_for_a_zookeeper_that_does_not_answer_only_once() -> None:
     session = NoSession()
     with running(cluster(t=1), Handler(), session=session) as loop, pytest.raises(RegistryConnectionError):
-        loop._thread.joined.result(10)
+        loop._thread.joined.result(30)
     assert session.waits == 1
 
 
 def test_a_later_failure_ends_with_the_next_change() -> None:
     nodes, handler = cluster(t=1), Handler()
     with running(nodes, handler) as loop:
-        loop._thread.joined.result(10)
+        loop._thread.joined.result(30)
         nodes.found["/brokers/topics/t"] = cluster(t=2).found["/brokers/topics/t"]
         nodes.found[OWNERS + "1"] = (b"g_b-0", "other")
         loop.changed()
@@ -246,4 +246,4 @@ def test_a_failure_that_nobody_expected_is_told_at_once(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(Session, "play", fail)
     with running(cluster(t=1), Handler()) as loop, pytest.raises(ValueError, match="no such path"):
-        loop._thread.joined.result(10)
+        loop._thread.joined.result(30)

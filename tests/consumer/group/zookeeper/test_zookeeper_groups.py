@@ -190,7 +190,7 @@ def test_row_20_a_later_failure_is_logged_and_the_next_change_is_waited_for(
             cluster.grow(topic, 2)
             wait_for(lambda: "reads nothing and tries again" in caplog.text, "the failure")
         assert cluster.owners("g", topic) == {1: "g_other-0"}
-        cluster.nodes.delete_async(OWNER.format("g", topic, 1)).get(timeout=10)
+        cluster.nodes.delete_async(OWNER.format("g", topic, 1)).get(timeout=30)
         cluster.wait_owned("g", topic, "c-0", "c-0")
         spread(cluster.feed, topic, 2, "a")
         wait_for(lambda: len(reader.seen) == 2, "both messages")
@@ -295,7 +295,7 @@ def test_a_member_whose_node_is_deleted_creates_it_again(cluster: PlantedCluster
     topic = cluster.topic()
     with cluster.connect("g", "c") as connector:
         connector.stream(topic)
-        cluster.nodes.delete_async("/consumers/g/ids/g_c").get(timeout=10)
+        cluster.nodes.delete_async("/consumers/g/ids/g_c").get(timeout=30)
         wait_for(lambda: cluster.members("g") == ["g_c"], "the node of the member")
         cluster.wait_owned("g", topic, "c-0")
 
@@ -311,7 +311,7 @@ def test_garbage_in_the_node_of_a_member_is_named_and_the_group_recovers_without
     assert isinstance(raised.value.__cause__, NodeContentError)
     with cluster.connect("g", "c", rebalance_max_retries=1000) as connector:
         late = threading.Timer(
-            0.3, lambda: cluster.nodes.delete_async("/consumers/g/ids/g_garbage").get(timeout=10)
+            0.3, lambda: cluster.nodes.delete_async("/consumers/g/ids/g_garbage").get(timeout=30)
         )
         late.start()
         assert values(connector.stream(topic), 1) == ["a"]
@@ -329,7 +329,7 @@ def test_a_group_without_a_broker_waits_for_one(
     cluster: PlantedCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     topic = cluster.topic(1, "a")
-    cluster.nodes.delete_async("/brokers/ids/0").get(timeout=10)
+    cluster.nodes.delete_async("/brokers/ids/0").get(timeout=30)
     with cluster.connect("g", "c") as connector, caplog.at_level(logging.WARNING, "pyklient.consumer"):
         stream = connector.stream(topic)
         assert "no broker" in caplog.text
