@@ -33,7 +33,7 @@ _SCENARIOS = [each for each in SCENARIOS if any(scenario is each for scenario, _
 _OF_EACH_PATH = [
     each
     for each in SHAPES
-    if re.search("10 part|lz4, batches|Enc|Part.*with|acks|Tomb|Slow|Start", each.title)
+    if re.search("10 part|lz4, batches|Enc|Part.*with|acks|Tomb|Slow|scripted|Start", each.title)
 ]
 """The shapes that take different paths through the clients' programs."""
 

@@ -5,6 +5,7 @@ import importlib
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,18 +16,17 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
 
 from pyklient.counted import counted
-from tests.servers.java import SERVER_JVM
-from tests.servers.kafka import KraftCluster
-from tests.servers.reaper import Reaper
 from tools.benchmarks import charts, machine
 from tools.benchmarks.bench import Bench, Results, rotated
 from tools.benchmarks.clients import java, mirror_maker
+from tools.benchmarks.clusters import Clusters
 from tools.benchmarks.page import IMAGES, page, whole_groups
 from tools.benchmarks.report import group_table, scenario_table, targets_table
 from tools.benchmarks.scenarios import SCENARIOS, Scenario
@@ -34,12 +34,6 @@ from tools.benchmarks.shapes import GROUPS, SHAPES
 from tools.docs import benchmark_row
 
 _PAGE = benchmark_row.BENCHMARKS
-_BROKER = {
-    "num.io.threads": 8,  # these two have Kafka's defaults, unlike the brokers of tests
-    "num.network.threads": 3,
-    "message.max.bytes": 2 * 1024 * 1024,  # a batch of 10,000 records of 100 B has more than 1 MiB
-    "log.segment.delete.delay.ms": 1_000,  # deleted before they are written to the disk
-}
 _ALL = (*SCENARIOS, *SHAPES)
 _ROUNDS = 5
 _MINUTES = 60
@@ -149,64 +143,48 @@ def _without(scenario: Scenario, texts: Sequence[str]) -> Scenario:
 def _run(
     chosen: Sequence[Scenario], rounds: int, scale: float, seconds: float, console: Console
 ) -> Iterator[Results]:
-    reaper = Reaper()
+    """Yield the results of each scenario, and print its table. No scenario begins after *seconds*."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    mirrors = any(scenario.mirrors for scenario in chosen)
     with (
         tempfile.TemporaryDirectory(prefix="pyklient-bench-") as directory,
+        closing(Clusters(Path(directory), scale, mirrors=mirrors)) as clusters,
         Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console) as progress,
     ):
-        needed = 2 if any(scenario.mirrors for scenario in chosen) else 1
-        folders = [Path(directory, str(number)) for number in range(needed)]
-        brokers = [_broker(folder, reaper) for folder in folders]
-        try:
-            for broker in brokers:
-                broker.start()
-            bench = Bench(brokers[0].bootstrap_servers, scale, brokers[-1].bootstrap_servers)
-            yield from _rounds(bench, chosen, rounds, seconds, progress)
-            bench.close()
-        finally:
-            for broker in brokers:
-                broker.stop()
-            reaper.close()
+        deadline = time.monotonic() + seconds
+        bar = progress.add_task("", total=sum(len(each.contenders) for each in chosen) * rounds)
+        for scenario in chosen:
+            if time.monotonic() > deadline:
+                return
+            progress.update(bar, description=f"data for: {scenario.title}")
+            with clusters.bench_for(scenario) as bench:
+                results = _rounds(bench, scenario, rounds, progress, bar)
+            if scenario in SCENARIOS:
+                progress.console.rule(scenario.title)
+                progress.console.print(Markdown(scenario_table(results)))
+            yield results
 
 
-def _broker(folder: Path, reaper: Reaper) -> KraftCluster:
-    folder.mkdir()
-    return KraftCluster(folder, reaper, settings=_BROKER, heap="1g", jvm=SERVER_JVM)
-
-
-def _rounds(
-    bench: Bench, chosen: Sequence[Scenario], rounds: int, seconds: float, progress: Progress
-) -> Iterator[Results]:
-    """Run all rounds of all scenarios, the clients of each in turn, and print the table of each scenario. No
-    scenario begins after *seconds*."""
-    deadline = time.monotonic() + seconds
-    bar = progress.add_task("", total=sum(len(each.contenders) for each in chosen) * rounds)
-    for scenario in chosen:
-        if time.monotonic() > deadline:
-            return
-        progress.update(bar, description=f"data for: {scenario.title}")
-        bench.load(scenario)
-        for contender in scenario.contenders:
-            bench.trial(scenario, contender)
-        results = Results(scenario, {contender.name: [] for contender in scenario.contenders})
-        for number in range(rounds):
-            for contender in rotated(scenario.contenders, number):
-                progress.update(bar, description=f"{scenario.title}: {contender.name}")
-                results.runs[contender.name].append(bench.run(scenario, contender))
-                progress.advance(bar)
-        bench.drop(scenario)
-        if scenario in SCENARIOS:
-            progress.console.rule(scenario.title)
-            progress.console.print(Markdown(scenario_table(results)))
-        yield results
+def _rounds(bench: Bench, scenario: Scenario, rounds: int, progress: Progress, bar: TaskID) -> Results:
+    """Run all rounds of *scenario*, its clients in turn."""
+    bench.load(scenario)
+    for contender in scenario.contenders:
+        bench.trial(scenario, contender)
+    results = Results(scenario, {contender.name: [] for contender in scenario.contenders})
+    for number in range(rounds):
+        for contender in rotated(scenario.contenders, number):
+            progress.update(bar, description=f"{scenario.title}: {contender.name}")
+            results.runs[contender.name].append(bench.run(scenario, contender))
+            progress.advance(bar)
+    bench.drop(scenario)
+    return results
 
 
 def _facts() -> list[str]:
     return [
         *machine.facts(),
-        f"Kafka {java.VERSION} (KRaft), one broker with the JVM options of Kafka's start script, and "
-        "a second one to which mirrors copy",
+        f"Kafka {java.VERSION} (KRaft), one broker with the JVM options of Kafka's start script, unless the "
+        "row names another number, and a second one to which mirrors copy",
         "topics with 4 partitions, unless the scenario names another number; each producer sends the same "
         "20,000 different records again and again (fewer if a record has 10 KB or more)",
         "each round has a different order of clients, and each client runs in its own process",

@@ -1,4 +1,4 @@
-"""Runs contenders on one broker, each in its own process, and checks their results."""
+"""Runs contenders, each in its own process, and checks their results."""
 
 import os
 import statistics
@@ -16,6 +16,8 @@ from tools.benchmarks.work import Job, Measured, values_for
 from tools.faults.plan import Action, Fault, FaultPlan, Place
 from tools.faults.proxy import FaultProxy
 from tools.repository import ROOT
+from tools.scaling.cluster import TOPIC, Layout
+from tools.scaling.measurements import cluster_of
 
 __all__ = ["Bench", "Results", "check", "rotated", "run_job"]
 
@@ -160,6 +162,8 @@ class Bench:
     def _run(self, scenario: Scenario, contender: Contender, records: int) -> Measured:
         if contender.mirrors:
             return self._run_mirror(scenario, contender, records)
+        if scenario.is_scripted:
+            return self._run_scripted(scenario, contender, records)
         topic = self._sources[scenario] if contender.has_source else self._new_topic(scenario)
         job = self._job(scenario, contender, topic, records)
         with _slow(self._servers) if scenario.is_slow else nullcontext(self._servers) as servers:
@@ -180,6 +184,16 @@ class Bench:
         stored = sum(self._target.end_offsets(self._target.partitions([job.topic])).values())
         check(job, measured, stored)
         self._target.delete_topic(job.topic)
+        measured.payload_bytes = int(self._mean_sizes[scenario] * measured.records)
+        return measured
+
+    def _run_scripted(self, scenario: Scenario, contender: Contender, records: int) -> Measured:
+        with cluster_of(Layout(scenario.brokers, scenario.partitions)) as cluster:
+            job = self._job(scenario, contender, TOPIC, records)
+            measured = run_job(replace(job, bootstrap_servers=cluster.bootstrap_servers), contender.kernel)
+        check(job, measured, measured.records)
+        if scenario.is_steady:
+            measured.cpu = measured.steady_cpu
         measured.payload_bytes = int(self._mean_sizes[scenario] * measured.records)
         return measured
 

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tools.benchmarks.bench import Results
-from tools.benchmarks.shapes import Group
+from tools.benchmarks.groups import Group
 
 __all__ = ["draw"]
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from tools.benchmarks.bench import Results
+from tools.benchmarks.groups import Group
 from tools.benchmarks.report import (
     TARGET_HEADS,
     group_table,
@@ -13,7 +14,7 @@ from tools.benchmarks.report import (
     target_rows,
 )
 from tools.benchmarks.scenarios import CONSUME, PRODUCE, SCENARIOS, TARGETS
-from tools.benchmarks.shapes import GROUPS, START_UP, Group
+from tools.benchmarks.shapes import GROUPS, START_UP
 from tools.benchmarks.work import Measured
 
 __all__ = ["IMAGES", "page", "whole_groups"]

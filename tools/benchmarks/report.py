@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from functools import partial
 
 from tools.benchmarks.bench import Results
+from tools.benchmarks.groups import Group
 from tools.benchmarks.scenarios import TARGETS, Figure, Target
-from tools.benchmarks.shapes import Group
 from tools.benchmarks.work import Measured
 
 __all__ = [

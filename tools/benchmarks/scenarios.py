@@ -83,9 +83,10 @@ class Scenario:
     """One table of the report, or a row of a table of shapes.
 
     ``share`` scales the number of records that its contenders send or read. ``partitions`` are those of the
-    topic. If ``is_steady``, CPU time does not include the start of the client, and counts from the restart of
-    the clock. If ``is_slow``, producers reach the broker through a proxy that delays their requests. The
-    other fields are those of a ``Job``.
+    topic, and ``brokers`` those of the cluster. If ``is_scripted``, the brokers are not real: they confirm
+    records, and store none. If ``is_steady``, CPU time does not include the start of the client, and counts
+    from the restart of the clock. If ``is_slow``, producers reach the broker through a proxy that delays
+    their requests. The other fields are those of a ``Job``.
     """
 
     title: str
@@ -103,6 +104,8 @@ class Scenario:
     partitions: int = 4
     is_steady: bool = False
     is_slow: bool = False
+    brokers: int = 1
+    is_scripted: bool = False
 
     @property
     def has_source(self) -> bool:

@@ -1,15 +1,10 @@
-"""Scenarios that compare pyklient with confluent-kafka, the fastest of its peers, on records of many shapes.
+"""Scenarios that compare pyklient with confluent-kafka, the fastest peer, on records of many shapes."""
 
-A group of scenarios is one table of the page, with a row for each scenario, and may be a chart too.
-"""
-
-from dataclasses import dataclass
-from typing import Literal
-
+from tools.benchmarks.groups import Group, Row
 from tools.benchmarks.scenarios import Contender, Scenario
 from tools.benchmarks.work import Compression
 
-__all__ = ["GROUPS", "SHAPES", "START_UP", "Group", "Row"]
+__all__ = ["GROUPS", "SHAPES", "START_UP"]
 
 _BATCHES = "Batch sizes"
 _ARROW = "Arrow batches by batch size"
@@ -18,36 +13,11 @@ _MESSAGES = "Message sizes"
 _COMPRESSION = "Compression of flights as JSON"
 _OTHERS = "Encoders, partitioners, acknowledgements and tombstones"
 _SLOW = "A broker that is slower than the producer"
+_BROKERS = "Brokers"
 START_UP = "Start-up"
 
 _STARTED = 5
 """The number of programs that a run starts, one after the other."""
-
-
-@dataclass(frozen=True)
-class Row:
-    """A scenario of a group, its name there, and its place on the chart."""
-
-    name: str
-    scenario: Scenario
-    x: int = 0
-
-
-@dataclass(frozen=True)
-class Group:
-    """A table of scenarios. ``axis`` names what grows from row to row of a chart; "" means no chart. ``per``
-    is what one run counts."""
-
-    title: str
-    words: str
-    rows: tuple[Row, ...]
-    axis: str = ""
-    per: Literal["record", "start"] = "record"
-
-    @property
-    def image(self) -> str:
-        """The name of the chart's file."""
-        return f"{self.title.lower().replace(' ', '-')}.svg"
 
 
 def _pair(task: str, own: int, theirs: int) -> tuple[Contender, Contender]:
@@ -134,6 +104,22 @@ def _of_compression(
     return Row(f"produce, {name}", produce), Row(f"consume, {name}", consume)
 
 
+def _of_brokers(brokers: int, produced: tuple[int, int], consumed: tuple[int, int]) -> tuple[Row, Row]:
+    name = f"{brokers} broker{'s' if brokers > 1 else ''}"
+    produce, consume = (
+        Scenario(
+            f"{_BROKERS}: {task} {name}",
+            each,
+            field="key",
+            partitions=12,
+            brokers=brokers,
+            is_steady=task == "produce",
+        )
+        for task, each in (("produce", _produce(*produced)), ("consume", _consume(*consumed)))
+    )
+    return Row(f"produce, {name}", produce), Row(f"consume, {name}", consume)
+
+
 GROUPS = (
     Group(
         _BATCHES,
@@ -195,11 +181,11 @@ GROUPS = (
     ),
     Group(
         _OTHERS,
-        "The encoder turns flights into JSON: pyklient's option `value_encoder` is `encode_json`, and the "
-        "program with confluent-kafka calls `json.dumps` for each record. The partitioner takes the last "
-        "byte of the key: pyklient calls it as `partitioner`, and the program with confluent-kafka, which "
-        "cannot call one, passes its result as `partition`. A tombstone has a key and no value. With "
-        "`acks=1`, producers are not idempotent.",
+        "The encoder turns flights into JSON: `encode_json` of pyklient, or that of msgspec. It is the "
+        "option `value_encoder` of pyklient, and the program with confluent-kafka calls it for each record. "
+        "The partitioner takes the last byte of the key: pyklient calls it as `partitioner`, and the "
+        "program with confluent-kafka, which cannot call one, passes its result as `partition`. A tombstone "
+        "has a key and no value. With `acks=1`, producers are not idempotent.",
         (
             Row(
                 "produce objects as JSON",
@@ -208,6 +194,15 @@ GROUPS = (
                     _produce(400_000, 300_000),
                     300,
                     "objects",
+                    is_steady=True,
+                ),
+            ),
+            Row(
+                "produce objects as JSON with msgspec",
+                Scenario(
+                    "Encoders: produce objects as JSON with msgspec",
+                    _pair("produce-msgspec", 1_000_000, 500_000),
+                    *(300, "objects"),
                     is_steady=True,
                 ),
             ),
@@ -255,6 +250,28 @@ GROUPS = (
                     buffer_mib=32,
                     is_steady=True,
                     is_slow=True,
+                ),
+            ),
+        ),
+    ),
+    Group(
+        _BROKERS,
+        "Values have 100 B, and keys spread the records over 12 partitions. Each partition has one replica. "
+        "The 50 brokers are scripted: a single process in Python confirms all records and stores none. "
+        "It limits the time, and its topic has 100 partitions.",
+        (
+            *_of_brokers(1, (2_500_000, 900_000), (3_000_000, 1_000_000)),
+            *_of_brokers(3, (2_500_000, 900_000), (3_000_000, 1_000_000)),
+            Row(
+                "produce, 50 scripted brokers",
+                Scenario(
+                    f"{_BROKERS}: produce to 50 scripted brokers",
+                    _produce(1_500_000, 700_000),
+                    field="key",
+                    partitions=100,
+                    brokers=50,
+                    is_steady=True,
+                    is_scripted=True,
                 ),
             ),
         ),

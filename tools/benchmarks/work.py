@@ -5,9 +5,10 @@ import random
 import resource
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from importlib import import_module
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -21,6 +22,7 @@ __all__ = [
     "Measured",
     "TransactionEnds",
     "fields_for",
+    "json_encoder",
     "measuring",
     "objects_for",
     "values_for",
@@ -210,6 +212,17 @@ def values_for(job: Job) -> list[bytes]:
 def objects_for(job: Job) -> list[Any]:
     """Return the values of *job* before they are encoded."""
     return [json.loads(value) for value in values_for(job)]
+
+
+def json_encoder(job: Job) -> Callable[[Any], bytes]:
+    """Return the function that turns the objects of *job* into JSON."""
+    # Imported here, so that it does not count for the memory of other runs.
+    if job.task == "produce-msgspec":
+        encode: Callable[[Any], bytes] = import_module("msgspec.json").Encoder().encode
+        return encode
+    from pyklient.serialization import encode_json
+
+    return encode_json
 
 
 def fields_for(job: Job) -> list[Any]:

@@ -11,7 +11,6 @@ second whenever its queue is full. In trials, larger queues and fetches needed m
 faster.
 """
 
-import json
 import threading
 import time
 from collections.abc import Callable
@@ -21,7 +20,16 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer
 
-from tools.benchmarks.work import AT_ONCE, Job, Measured, fields_for, measuring, objects_for, values_for
+from tools.benchmarks.work import (
+    AT_ONCE,
+    Job,
+    Measured,
+    fields_for,
+    json_encoder,
+    measuring,
+    objects_for,
+    values_for,
+)
 
 __all__ = ["TASKS", "TIMEOUT", "Confirmed", "new_producer", "send_values"]
 
@@ -139,7 +147,7 @@ def _send_all_fields(producer: Producer, topic: str, chunk: list[Any]) -> None:
 
 def _sender(job: Job, producer: Producer) -> "_Sender":
     if job.values == "objects":
-        return _send_objects
+        return partial(_send_objects, json_encoder(job))
     if job.task == "produce-partitioner":
         return partial(
             _send_partitioned, len(producer.list_topics(job.topic, 30).topics[job.topic].partitions)
@@ -147,10 +155,10 @@ def _sender(job: Job, producer: Producer) -> "_Sender":
     return _SENDERS[job.field]
 
 
-def _send_objects(producer: Producer, topic: str, chunk: list[Any]) -> None:
+def _send_objects(encode: Callable[[Any], bytes], producer: Producer, topic: str, chunk: list[Any]) -> None:
     send = producer.produce
     for each in chunk:
-        value = json.dumps(each, separators=(",", ":"), ensure_ascii=False).encode()
+        value = encode(each)
         try:
             send(topic, value)
         except BufferError:
@@ -300,6 +308,7 @@ def latency(job: Job) -> Measured:
 TASKS = {
     "produce": produce,
     "produce-partitioner": produce,
+    "produce-msgspec": produce,
     "produce-batch": produce_batch,
     "consume": consume,
     "latency": latency,

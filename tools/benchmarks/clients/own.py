@@ -18,8 +18,16 @@ from itertools import cycle, islice
 from typing import Any
 
 from pyklient import ConsumerConnector, Delivery, KafkaStream, KeyedMessage, Producer
-from pyklient.serialization import encode_json
-from tools.benchmarks.work import Clock, Job, Measured, fields_for, measuring, objects_for, values_for
+from tools.benchmarks.work import (
+    Clock,
+    Job,
+    Measured,
+    fields_for,
+    json_encoder,
+    measuring,
+    objects_for,
+    values_for,
+)
 
 _TIMEOUT = 120.0
 _BATCH_BYTES = 61
@@ -57,7 +65,7 @@ def _options(job: Job) -> dict[str, Any]:
     if job.buffer_mib:
         options["buffer_memory"] = job.buffer_mib * 1024 * 1024
     if job.values == "objects":
-        options["value_encoder"] = encode_json
+        options["value_encoder"] = json_encoder(job)
     if job.task == "produce-partitioner":
         options["partitioner"] = _partition
     return options
@@ -293,6 +301,7 @@ def produce_classic(job: Job) -> Measured:
 TASKS = {
     "produce": produce,
     "produce-partitioner": produce,
+    "produce-msgspec": produce,
     "produce-callback": produce_with_callback,
     "produce-many": produce_many,
     "produce-classic": produce_classic,
