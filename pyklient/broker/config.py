@@ -121,7 +121,7 @@ class BrokerConfig:
     )
     group_max_size: int = option(INT32_MAX, "the largest number of members of one group", at_least=1)
     offset_metadata_max_bytes: int = option(
-        4096, "the longest text that may be committed with an offset", at_least=0
+        4096, "the longest text that may be committed with an offset, in characters", at_least=0
     )
     offsets_retention_minutes: int = option(
         10_080,
@@ -162,7 +162,7 @@ class BrokerConfig:
     # With a longer interval, tests of time-outs would have to wait as long.
     transaction_abort_timed_out_transaction_cleanup_interval_ms: int = option(
         1_000,
-        "the pause between two checks for transactions that are past their time-outs",
+        "the pause between two checks for transactions that are open for longer than their time-outs",
         at_least=1,
         kafka_default="10,000",
     )

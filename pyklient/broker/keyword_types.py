@@ -86,7 +86,7 @@ class BrokerOptions(TypedDict, total=False):
     """the largest number of members of one group"""
 
     offset_metadata_max_bytes: int
-    """the longest text that may be committed with an offset"""
+    """the longest text that may be committed with an offset, in characters"""
 
     offsets_retention_minutes: int
     """delete a committed offset that has not been in use for this number of minutes"""
@@ -111,7 +111,7 @@ class BrokerOptions(TypedDict, total=False):
     """the longest time-out of transactions that a producer may ask for"""
 
     transaction_abort_timed_out_transaction_cleanup_interval_ms: int
-    """the pause between two checks for transactions that are past their time-outs"""
+    """the pause between two checks for transactions that are open for longer than their time-outs"""
 
     transactional_id_expiration_ms: int
     """delete a transactional id that has not been used for this long"""

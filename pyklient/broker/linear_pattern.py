@@ -21,7 +21,8 @@ _COUNTS: Final = re.compile(r"\{(\d{1,4})(?:(,)(\d{0,4}))?\}", re.ASCII)
 _ESCAPE: Final = re.compile(r"\\(?:[dDwWsS]|[^\w\s])", re.ASCII)
 _CLASS: Final = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
 _UNCLEAR: Final = re.compile(r"\[|--|&&|~~|\|\|")
-"""Matches text that has another meaning in a character class of Python, or may get one in a later version."""
+"""Matches text that the broker rejects in a character class, because Python
+gives it another meaning than RE2, or may do so in a later version."""
 _GROUP: Final = re.compile(r"\((?:\?:|\?P?<\w+>|(?!\?))", re.ASCII)
 
 

@@ -22,8 +22,9 @@ class ClientOptions(TypedDict, total=False):
     """Options of every client."""
 
     zookeeper: str | None
-    """Addresses of ZooKeeper (host:port,host:port/chroot), for clusters that use it. The client finds the
-    brokers there, and needs no bootstrap_servers. (Only in pyklient. Kafka's old clients call the option
+    """Addresses of ZooKeeper (host:port,host:port/chroot), for clusters that use it. The chroot is the path
+    below which Kafka stores its data; leave it out if there is none. The client finds the brokers in
+    ZooKeeper, and needs no bootstrap_servers. (Only in pyklient. Kafka's old clients call the option
     zookeeper.connect.)"""
 
     client_id: str
@@ -147,13 +148,14 @@ class ProducerOptions(ClientOptions, total=False):
     (all or -1), only the leader (1), or none (0)."""
 
     enable_idempotence: bool | None
-    """With True, retries neither duplicate nor reorder records. By default, the producer does this if acks is
-    all and the broker supports it. It does not do this if retries is 0 or
-    max_in_flight_requests_per_connection is above 5, and then logs a warning."""
+    """With True, the producer is idempotent: retries neither duplicate nor reorder records. By default, the
+    producer is idempotent if acks is all and the broker supports it. If retries is 0 or
+    max_in_flight_requests_per_connection is above 5, the producer is not idempotent by default, and logs a
+    warning."""
 
     transactional_id: str | None
-    """The name under which the producer uses transactions. Only the newest producer with a name may use it;
-    brokers refuse the others. Without a name, the producer has no transactions."""
+    """The name under which the producer uses transactions. If several producers have the same name, brokers
+    accept only the newest one. Without a name, the producer has no transactions."""
 
     transaction_timeout_ms: int
     """The brokers abort a transaction that is open for longer than this time. Brokers allow at most
@@ -336,8 +338,8 @@ class ConsumerOptions(ReadOptions, total=False):
 
     auto_offset_reset: str
     """Where the consumer begins to read a partition that has no committed offset: at the oldest message
-    (earliest), after the newest message (latest), or at messages that are at most this old (by_duration:PT1H,
-    in the format of ISO 8601). With none, it raises an error."""
+    (earliest), after the newest message (latest), or at the first message that is not older than a duration
+    (by_duration:PT1H means an hour, in the format of ISO 8601). With none, the consumer raises an error."""
 
     enable_auto_commit: bool
     """With True, the connector commits the messages that the loop has finished, every auto_commit_interval_ms

@@ -92,8 +92,8 @@ class OffsetSyncs:
         return tuple(sorted(self._slots.values()))
 
     def note(self, offset: int, target_offset: int, record_count: int) -> None:
-        """Record that *record_count* records from *offset* on were copied to the offsets from *target_offset*
-        on."""
+        """Remember that *record_count* records were copied. Their offsets begin at *offset*, and the offsets
+        of the copies begin at *target_offset*."""
         sync = OffsetSync(offset, target_offset, record_count)
         if target_offset < self._target_end:
             self.forget_all()  # the target topic was deleted and created again

@@ -75,8 +75,8 @@ def owners(group_id: str) -> str:
 
 
 def partition_owners(group_id: str, topic_name: str) -> str:
-    """Return the ZooKeeper path of the node whose children are the partitions of a topic that have an owner
-    in a group."""
+    """Return the path of a node in ZooKeeper. It has a child for each partition of the topic that a member of
+    the group owns."""
     return f"{owners(group_id)}/{topic_name}"
 
 

@@ -40,8 +40,8 @@ In the tables:
 - "Only in pyklient" means that Kafka's Java client does not have the option.
 
 If an option is unknown, if its value is out of range, or if two options contradict each other, the client
-raises a `ConfigurationError`, which says what to write instead. An option with dots that only other Kafka
-clients have is ignored, and the client logs this.
+raises a `ConfigurationError`, which says what to write instead. If you pass an option with
+dots that only other Kafka clients have, the client ignores the option, and logs this.
 
 For type checkers, the TypedDicts `pyklient.ProducerOptions`, `ConsumerOptions`, `AdminOptions` and
 `ReadOptions` describe the keyword arguments.

@@ -142,7 +142,7 @@ def topic_config_defs(config: BrokerConfig) -> list[TopicConfigDef]:
             str(config.message_max_bytes),
             0,
             _INT32,
-            sentence="The largest batch that is accepted.",
+            sentence="The largest batch that is accepted, in bytes.",
         ),
         TopicConfigDef(
             "retention.ms",

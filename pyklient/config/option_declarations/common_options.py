@@ -49,8 +49,9 @@ class ClientConfig:
     )
     zookeeper: str | None = option(
         None,
-        "Addresses of ZooKeeper (host:port,host:port/chroot), for clusters that use it. The client finds "
-        "the brokers there, and needs no bootstrap_servers. (Only in pyklient. Kafka's old clients call "
+        "Addresses of ZooKeeper (host:port,host:port/chroot), for clusters that use it. The chroot is the "
+        "path below which Kafka stores its data; leave it out if there is none. The client finds the brokers "
+        "in ZooKeeper, and needs no bootstrap_servers. (Only in pyklient. Kafka's old clients call "
         "the option zookeeper.connect.)",
     )
     client_id: str = option("pyklient", "The name that the broker shows in its logs, quotas and metrics.")

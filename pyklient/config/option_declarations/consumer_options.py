@@ -160,8 +160,9 @@ class ConsumerConfig(ClientConfig):
     auto_offset_reset: str = option(
         "latest",
         "Where the consumer begins to read a partition that has no committed offset: at the oldest "
-        "message (earliest), after the newest message (latest), or at messages that are at most this old "
-        "(by_duration:PT1H, in the format of ISO 8601). With none, it raises an error.",
+        "message (earliest), after the newest message (latest), or at the first message that is not older "
+        "than a duration (by_duration:PT1H means an hour, in the format of ISO 8601). With none, the "
+        "consumer raises an error.",
         choices=("earliest", "latest", "none"),
         also=("by_duration:PT1H", duration_of),
     )

@@ -33,14 +33,15 @@ class ProducerConfig(ClientConfig):
     )
     enable_idempotence: bool | None = option(
         None,
-        "With True, retries neither duplicate nor reorder records. By default, the producer does this if "
-        "acks is all and the broker supports it. It does not do this if retries is 0 or "
-        "max_in_flight_requests_per_connection is above 5, and then logs a warning.",
+        "With True, the producer is idempotent: retries neither duplicate nor reorder records. By default, "
+        "the producer is idempotent if acks is all and the broker supports it. If retries is 0 or "
+        "max_in_flight_requests_per_connection is above 5, the producer is not idempotent by default, and "
+        "logs a warning.",
     )
     transactional_id: str | None = option(
         None,
-        "The name under which the producer uses transactions. Only the newest producer with a name may use "
-        "it; brokers refuse the others. Without a name, the producer has no transactions.",
+        "The name under which the producer uses transactions. If several producers have the same name, "
+        "brokers accept only the newest one. Without a name, the producer has no transactions.",
     )
     transaction_timeout_ms: int = option(
         60_000,

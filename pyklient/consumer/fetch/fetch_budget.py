@@ -151,11 +151,11 @@ class ResponseMemory:
     def __init__(self) -> None:
         self._memory: list[tuple[int, list[FetchedBatches]]] = []
         self._parts = 0
-        """The number of slices that were kept when ``compact`` last looked at all slices."""
+        """The number of slices that were unread after the last call of ``compact``."""
         self._calls = 0
-        """The number of calls of ``compact_some`` since ``compact`` looked at all slices."""
+        """The number of calls of ``compact_some`` since the last call of ``compact``."""
         self._added = 0
-        """The number of bytes of the responses that were added since ``compact`` looked at all slices."""
+        """The number of bytes of the responses that were added since the last call of ``compact``."""
 
     def add(self, size: int, parts: list[FetchedBatches]) -> None:
         """Add a response of *size* bytes. *parts* are its slices."""

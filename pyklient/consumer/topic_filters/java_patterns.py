@@ -154,8 +154,8 @@ class _Parser:
         return node
 
     def _contents(self) -> Node:
-        """Parse the contents of the group that has just begun, with the ``)`` at its end. Return their
-        node."""
+        """Parse the contents of the group that has just begun, with the ``)`` at its end. Return the
+        node for these contents."""
         before = self._ignore_case
         self._deeper()
         node = self._alternatives()
