@@ -52,7 +52,7 @@ class ArrowRows:
                 column.check(name)
                 if column.length != value.length:
                     raise ValueError(
-                        f"column {name} has {column.length} cells, but there are {value.length} values"
+                        f"column {name} has {column.length} rows, but column value has {value.length}"
                     )
         self._value = _Bytes("value", value)
         self._key = None if key is None else _Bytes("key", key)

@@ -206,7 +206,7 @@ WRONG: Final[dict[str, tuple[tuple[Any, ...], str]]] = {
     "beyond the data": ((cells([b"abc"])._replace(data=b"ab"),), "do not rise from 0 to 2"),
     "falling": ((cells([b"a", b"b"])._replace(offsets=bytes.fromhex("000000000200000001000000")),), "rise"),
     "below zero": ((cells([b"a"])._replace(offsets=b"\xff" * 4 + bytes(4)),), "rise"),
-    "unequal": ((cells([b"a"]), cells([])), "column key has 0 cells, but there are 1 values"),
+    "unequal": ((cells([b"a"]), cells([])), "column key has 0 rows, but column value has 1"),
     "too few numbers": (
         (cells([b"a"]), None, numbers([3])._replace(data=b"1234567")),
         "7 bytes of data, but needs at least 8",

@@ -138,7 +138,7 @@ cdef class ArrowRows:
             if column is not None:
                 column.check(name)
                 if column.length != value.length:
-                    raise ValueError(f"column {name} has {column.length} cells, but there are {value.length} values")
+                    raise ValueError(f"column {name} has {column.length} rows, but column value has {value.length}")
         self._differ = numbers is not None or (self._everywhere is None and key is not None)
         self._hold_cells("value", value, &self._value)
         if key is not None:
