@@ -49,7 +49,7 @@ class Outage:
         self._remind_at = self._pause = self._tried_at = 0.0
 
     def failed(self, error: BaseException, tried: str) -> None:
-        """Record that an attempt has failed with *error*. Log the beginning of the outage, or a reminder if
+        """Remember that an attempt has failed with *error*. Log the beginning of the outage, or a reminder if
         one is due. *tried* tells what the client does now, such as "trying again"."""
         now = self._clock()
         self._attempts += 1
@@ -81,7 +81,7 @@ class Outage:
             self.ended(f"; {why}")
 
     def ended(self, why: str = "") -> None:
-        """Record that an attempt has succeeded. Log the end of the outage if there was one.
+        """Remember that an attempt has succeeded. Log the end of the outage if there was one.
 
         *why* is added to the log message.
         """

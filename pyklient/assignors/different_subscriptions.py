@@ -214,7 +214,7 @@ class _Movements:
         return back.first() if back else partition
 
     def note(self, partition: TopicPartition, giver: str, taker: str) -> None:
-        """Record that *partition* moves from *giver* to *taker*."""
+        """Remember that *partition* moves from *giver* to *taker*."""
         if partition in self._pair_of:
             giver, previous = self._pair_of.pop(partition)
             self._discard((partition.topic, giver, previous), partition)

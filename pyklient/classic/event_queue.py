@@ -92,12 +92,12 @@ class EventQueue(Generic[_Event]):
         return added
 
     def begin_draining(self) -> None:
-        """Record that the calling thread is the send thread. From now on, its puts do not wait."""
+        """Remember that the calling thread is the send thread. From now on, its puts do not wait."""
         self._drainer = threading.get_ident()
 
     def end_draining(self) -> None:
-        """Record that the send thread ends. Otherwise, a later thread with the same identifier would count as
-        the send thread."""
+        """Remember that the send thread ends. Otherwise, a later thread with the same identifier would count
+        as the send thread."""
         self._drainer = None
 
     def drain(self, most: int) -> list[_Event]:

@@ -57,7 +57,7 @@ class Positions:
         self._ends, self._unfinished = ends, set(ends)
 
     def note(self, owned: OwnedPartition, offset: int, *, read: bool = True) -> None:
-        """Record that the messages of *owned* before *offset* have been handed out. *read* is false if
+        """Remember that the messages of *owned* before *offset* have been handed out. *read* is false if
         *offset* was only looked up."""
         self._known[owned.partition] = self.at(owned, offset, read=read)
         if self._unfinished is not None:
@@ -90,21 +90,21 @@ class Positions:
             self._known[owned.partition] = position._replace(after_message=after_message)
 
     def seek(self, owned: OwnedPartition, offset: int) -> None:
-        """Record that the program has called ``seek``, so that *owned* continues at *offset*."""
+        """Remember that the program has called ``seek``, so that *owned* continues at *offset*."""
         self._chosen[owned.partition] = owned.generation
         self.note(owned, offset)
 
     def repeat(self, partitions: Iterable[OwnedPartition]) -> None:
-        """Record that ``redeliver`` hands out messages of *partitions* again."""
+        """Remember that ``redeliver`` hands out messages of *partitions* again."""
         self._chosen.update((each.partition, each.generation) for each in partitions)
 
     def note_start(self, owned: OwnedPartition, offset: int) -> None:
-        """Record that *owned* continues at *offset*. This offset was looked up."""
+        """Remember that *owned* continues at *offset*. This offset was looked up."""
         before = self._known.get(owned.partition)
         self.note(owned, offset, read=before is not None and before.read)
 
     def go_back(self, owned: OwnedPartition, offset: int) -> None:
-        """Record that messages of *owned* are handed out again from *offset* on.
+        """Remember that messages of *owned* are handed out again from *offset* on.
 
         The position does not change if the partition has been assigned again since these messages were handed
         out.

@@ -287,7 +287,7 @@ class Ownership:
                 owned.lost = True
 
     def leave(self) -> None:
-        """Record that the client owns no partitions, because it has left its group."""
+        """Remember that the client owns no partitions, because it has left its group."""
         self.assignment = Assignment()
         self.rebalancing = True
 

@@ -37,7 +37,7 @@ class ReadEpochs:
         self._ranges: dict[TopicPartition, list[_Range]] = {}
 
     def note(self, partition: TopicPartition, start: int, end: int, leader_epoch: int) -> None:
-        """Record that the records from the offset *start* up to *end* have *leader_epoch*."""
+        """Remember that the records from the offset *start* up to *end* have *leader_epoch*."""
         ranges = self._ranges.setdefault(partition, [])
         if ranges:
             last = ranges[-1]

@@ -49,7 +49,7 @@ class ProducerCounts:
         self.delivery_time = DurationHistogram()
         self._partitions: dict[TopicPartition, _Partition] = {}
         self._gone = _Partition(began)
-        """The sum of the counts of partitions whose own counts were dropped."""
+        """The sum of the counts of the partitions that are not in ``_partitions`` any more."""
 
     def partitions(self, now: float) -> "dict[TopicPartition, metrics.ProducedPartition]":
         """Return the counts of each partition at the time *now*."""

@@ -83,8 +83,8 @@ class OffsetSyncs:
         self._unknown = 0
         """The number of unknown copies before ``_target_end``."""
         self._counted = 0
-        """The number of records from ``_copied_end`` on that were copied since this mirror began or went
-        back."""
+        """The number of records with an offset of ``_copied_end`` or more that were copied since this mirror
+        began, or since it last went back."""
 
     @property
     def all(self) -> tuple[OffsetSync, ...]:

@@ -103,7 +103,7 @@ class PartitionSyncs:
             _log.warning("the offset syncs in topic %s cannot be read yet: %s", SYNC_TOPIC, error)
 
     def note(self, confirmed: Iterable[ConfirmedRecords]) -> None:
-        """Record that the target cluster has stored the records *confirmed*."""
+        """Remember that the target cluster has stored the records *confirmed*."""
         for each in confirmed:
             if each.source in self._unread:
                 self._read_unread()

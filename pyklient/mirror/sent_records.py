@@ -197,7 +197,7 @@ class SentRecords:
         return {each for each in waiting.union(self.positions()) if partitions is None or each in partitions}
 
     def committed(self, positions: dict[TopicPartition, int]) -> None:
-        """Record that *positions* are committed."""
+        """Remember that *positions* are committed."""
         self._committed.update(positions)
 
 

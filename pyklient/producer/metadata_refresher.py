@@ -62,7 +62,7 @@ class MetadataRefresher(Timed):
         return NEVER if self._asking else self._due
 
     def on_timer(self) -> None:
-        """Record that the time for a metadata refresh has come."""
+        """Remember that the time for a metadata refresh has come."""
         self.is_due = True
 
     def look_up(self, topic: str) -> None:

@@ -63,7 +63,7 @@ class KazooThreads(SequentialThreadingHandler):
         return str(self.last_failure or "it does not answer")
 
     def connected(self) -> None:
-        """Record that a server has accepted the session. ``warn_if_slow`` then logs no warning."""
+        """Remember that a server has accepted the session. ``warn_if_slow`` then logs no warning."""
         self._slow_after = math.inf
         self._connects_again = False
         self.rejected.accepted()

@@ -41,12 +41,12 @@ class RejectedSession:
         """True if the session was given up and no new session has begun yet."""
 
     def accepted(self) -> None:
-        """Record that a server has accepted the session."""
+        """Remember that a server has accepted the session."""
         self.ended()
         self._exists, self.given_up = True, False
 
     def ended(self) -> None:
-        """Record that the session has ended."""
+        """Remember that the session has ended."""
         self._exists, self._since, self._accepts_new, self._tried_again = False, None, False, False
 
     @property

@@ -192,7 +192,7 @@ class Topics:
         }
 
     def load(self, saved: Mapping[str, Mapping[str, object]]) -> None:
-        """Add the topics in *saved*. The method ``saved`` returned this data before the last restart."""
+        """Add the topics in *saved*, which is data that the method ``saved`` returned before a restart."""
         for name, topic in saved.items():
             configs, partitions = topic["configs"], topic["partitions"]
             assert isinstance(configs, dict)

@@ -311,7 +311,7 @@ class OffsetCommitter:
         sent: Mapping[TopicPartition, ToCommit],
         future: "Future[Rejections]",
     ) -> None:
-        """Record the response to an automatic commit. The connection's reader thread calls this method."""
+        """Handle the response to an automatic commit. The connection's reader thread calls this method."""
         error = future.exception()
         if error is not None:
             self._automatic.count(0, failed=True)

@@ -121,14 +121,14 @@ class UncommittedPositions:
         }
 
     def name(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> dict[TopicPartition, ToCommit]:
-        """Return the *offsets* that the user commits, as positions of the present generation. Remember their
-        partitions, so that the offset that ``auto_offset_reset`` gives does not replace these positions."""
+        """Return *offsets*, which the user commits, as positions of the present generation. Remember their
+        partitions: an offset that comes from ``auto_offset_reset`` must not replace these positions."""
         generation = (self._ownership.assignment or Assignment()).identity.generation
         self._named.update(offsets)
         return {each: ToCommit(at, generation) for each, at in offsets.items()}
 
     def note_committed(self, assignment: Assignment, stored: Mapping[TopicPartition, ToCommit]) -> None:
-        """Record that the positions *stored* have been committed under *assignment*."""
+        """Remember that the positions *stored* have been committed under *assignment*."""
         for each, position in stored.items():
             self._committed[each] = position.at
             owned = assignment.partitions[each]

@@ -30,7 +30,7 @@ class Pace:
         self._taken = 0
 
     def note(self, taken: int, now: float) -> None:
-        """Record that the loop has read *taken* bytes in total at the time *now*, in seconds."""
+        """Remember that the loop has read *taken* bytes in total at the time *now*, in seconds."""
         if self._since is None:
             self._since, self._taken = now, taken
         elif (elapsed := now - self._since) >= _PERIOD:
@@ -110,7 +110,7 @@ class Cursor:
         return self.end is not None and self.position is not None and self.position >= self.end
 
     def note_decoded(self, size: int) -> None:
-        """Record that the loop has decoded *size* bytes."""
+        """Remember that the loop has decoded *size* bytes."""
         self.taken += size
         self.wake_fetcher()
 

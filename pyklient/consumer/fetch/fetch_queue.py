@@ -89,7 +89,7 @@ class FetchQueue:
                 self._ring()
 
     def begin(self, cursor: Cursor, *, held_back: bool = False) -> None:
-        """Record that *cursor* reads its partition from now on, unless the partition is revoked already.
+        """Remember that *cursor* reads its partition from now on, unless the partition is revoked already.
 
         If the cursor is *held_back*, its partition is not fetched before :meth:`release`.
         """

@@ -25,7 +25,7 @@ class MaxWait:
         self._progress = 0
 
     def note_move(self) -> None:
-        """Record that a partition has failed or is fetched from another offset. It may move to yet another
+        """Remember that a partition has failed or is fetched from another offset. It may move to yet another
         offset soon, for instance if the loop skips one damaged batch after another. So the next waits are
         short: the first is the shortest, and each further wait is twice as long."""
         self._after_move_ms = _BRIEF_MS

@@ -175,11 +175,11 @@ class AssignmentHandler:
             self.extend_lease(until)
 
     def left(self) -> None:
-        """Record that the membership has left its group, so that no offset can be committed any more."""
+        """Remember that the membership has left its group, so that no offset can be committed any more."""
         self._ownership.leave()
 
     def ended(self) -> None:
-        """Record that the membership has ended, so no further partitions will be assigned."""
+        """Remember that the membership has ended, so no further partitions will be assigned."""
         self._ownership.ended = True
 
     def fail(self, error: Exception) -> None:

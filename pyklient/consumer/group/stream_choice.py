@@ -81,7 +81,7 @@ class StreamChoice:
         self._note_topics()
 
     def drop(self, partitions: Collection[TopicPartition]) -> None:
-        """Record that no stream reads *partitions* any more."""
+        """Remember that no stream reads *partitions* any more."""
         for each in partitions:
             self._stream_of.pop(each, None)
         self._note_topics()

@@ -118,7 +118,7 @@ class KeyQueues:
         return None
 
     def finish(self, task: Task, *, completed: bool) -> None:
-        """Record that a worker does not handle *task* any more. *completed* is true if the handler has
+        """Remember that a worker does not handle *task* any more. *completed* is true if the handler has
         returned."""
         with self._lock:
             self._with_workers.pop(task, None)
@@ -152,7 +152,7 @@ class KeyQueues:
         )
 
     def do_not_wait_for_me(self) -> None:
-        """Record that the calling thread closes the connector. The lock must be held.
+        """Remember that the calling thread closes the connector. The lock must be held.
 
         If the thread is a worker, no other thread waits for its message, because the handler of this message
         waits until the connector is closed.

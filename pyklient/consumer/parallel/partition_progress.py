@@ -64,7 +64,7 @@ class PartitionProgress:
         return offset == first or completed_offsets.fits(max(offset, last) + 1 - first, gaps)
 
     def complete(self, message: Message) -> None:
-        """Record that the handler of *message* has returned.
+        """Remember that the handler of *message* has returned.
 
         This changes nothing if another message has been read at the same offset since.
         """

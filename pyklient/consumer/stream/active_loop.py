@@ -156,7 +156,7 @@ class Loop(Iterator[_T]):
         self._hold = _Hold(moves=moves)
         self._closed = False
         self.keeps: object = None
-        """An object that must live as long as this loop."""
+        """An object to which this loop keeps a reference, so that it lives as long as the loop."""
 
     def __next__(self) -> _T:
         if self._closed:

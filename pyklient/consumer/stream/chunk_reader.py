@@ -82,7 +82,7 @@ class ChunkReader:
         return chunk
 
     def _finish(self) -> None:
-        """Record that a loop asks for the next message, so that no message is in hand any more."""
+        """Remember that a loop asks for the next message, so that no message is in hand any more."""
         with self._lock:
             self.busy = False
             chunk, source = self.chunk, self._queue.source

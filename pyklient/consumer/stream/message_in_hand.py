@@ -34,13 +34,13 @@ class InHand:
         self._paused: set[TopicPartition] = set()
 
     def note_fetched(self, fetched: FetchedBatches, before: FetchedBatches) -> None:
-        """Record that messages have been decoded from *fetched*. *before* is a copy made before the
+        """Remember that messages have been decoded from *fetched*. *before* is a copy made before the
         decoding."""
         if not self._parts or self._parts[-1][0] is not fetched:
             self._parts.append((fetched, before))
 
     def note_batch(self, cursor: Cursor, offset: int) -> None:
-        """Record that the batch in hand begins at *offset* in the partition of *cursor*, unless an earlier
+        """Remember that the batch in hand begins at *offset* in the partition of *cursor*, unless an earlier
         offset is recorded already."""
         self.batch.setdefault(cursor.partition, (cursor, offset))
 
@@ -51,7 +51,7 @@ class InHand:
         return unread
 
     def note_paused(self, partition: TopicPartition) -> None:
-        """Record that *partition* is paused, and drop its fetched batches."""
+        """Remember that *partition* is paused, and drop its fetched batches."""
         self._paused.add(partition)
         self._parts = [each for each in self._parts if each[0].cursor.partition != partition]
 
@@ -68,7 +68,7 @@ class InHand:
             self.undecodable = None
 
     def finish(self, chunk: AnyChunk | None, source: FetchedBatches | None) -> None:
-        """Record that no message is in hand any more. The next message may come from *chunk*, which was
+        """Remember that no message is in hand any more. The next message may come from *chunk*, which was
         decoded from *source*."""
         fetched = None if chunk is None else source
         self.done = 0 if chunk is None else chunk.handed

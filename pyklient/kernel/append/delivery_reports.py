@@ -251,7 +251,7 @@ class DeliveryState(ABC):
             raise
 
     def _stop_watching(self, indexes: range) -> bool:
-        """Record that a caller no longer waits for the records with *indexes*, and will not see their
+        """Remember that a caller no longer waits for the records with *indexes*, and will not see their
         failures. Return True. If the batch is done, do nothing and return False."""
         with self._tracker.lock:
             if not self.done:

@@ -86,7 +86,7 @@ class RequestsInFlight:
         self._last_used = time.monotonic()
 
     def complete_setup(self, hint: str) -> None:
-        """Record that the connection is ready for its first request. If the broker closes the connection
+        """Remember that the connection is ready for its first request. If the broker closes the connection
         before it has answered a request, *hint* is added to the error."""
         self.hint = hint
         self._has_carried_request = False

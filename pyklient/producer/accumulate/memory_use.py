@@ -7,8 +7,8 @@ from pyklient.kernel import Appender
 __all__ = ["MemoryUse"]
 
 _MUCH: Final = 8
-"""The divisor of ``buffer_memory`` in ``much``. A thread that waits for memory continues when so much is
-free."""
+"""Much memory is ``buffer_memory`` divided by this number. A thread that waits for memory continues when this
+much is free."""
 
 
 class MemoryUse:

@@ -127,7 +127,7 @@ class PartitionQueue(Timed):
             self._changed[self] = None
 
     def leave_line(self) -> None:
-        """Record that the queue does not wait in a BrokerQueue any more. If the queue has a batch, tell the
+        """Remember that the queue does not wait in a BrokerQueue any more. If the queue has a batch, tell the
         sender to check the queue."""
         self.in_line = False
         if self._waiting or self._to_retry:
@@ -328,7 +328,7 @@ class PartitionQueue(Timed):
         return oldest + self._delivery_timeout
 
     def _note_gap(self, batch: SealedBatch) -> None:
-        """Record that *batch*, which failed permanently, leaves a gap in the sequence, or may leave one."""
+        """Remember that *batch*, which failed permanently, leaves a gap in the sequence, or may leave one."""
         if self.sequences is None or not batch.idempotent:
             return
         if self.sequences.transactional:

@@ -147,7 +147,7 @@ class ProduceResponses:
             self._fail_unsealed(open_batch, error)
 
     def _fail_transaction(self, batch: SealedBatch | None, error: KafkaError) -> None:
-        """Record that the open transaction cannot be committed, because a batch has failed with *error*.
+        """Remember that the open transaction cannot be committed, because a batch has failed with *error*.
         *batch* is None if the batch was never sent."""
         if self._transaction is None:
             return
@@ -201,7 +201,7 @@ class ProduceResponses:
             self.failed(queue, batch, error, in_doubt=not is_certainly_not_stored(code))
 
     def _note_lost_sequences(self, queue: PartitionQueue, code: int) -> None:
-        """Record that the next transaction needs a new epoch, if two conditions are true: a leader has
+        """Remember that the next transaction needs a new epoch, if two conditions are true: a leader has
         rejected a batch with *code* because of its sequence number or epoch, and no earlier batch of *queue*
         has failed."""
         if self._transaction is None or queue.sequences is None or not is_out_of_sequence(code):

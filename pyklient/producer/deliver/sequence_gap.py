@@ -26,14 +26,14 @@ class SequenceGap:
         no such batch."""
 
     def note(self, batch: SealedBatch) -> None:
-        """Record that *batch*, which failed permanently, leaves a gap, or may leave one."""
+        """Remember that *batch*, which failed permanently, leaves a gap, or may leave one."""
         if batch.in_doubt:
             self.doubt = max(self.doubt or batch.order, batch.order)
         else:
             self.first = min(self.first or batch.order, batch.order)
 
     def stored(self, batch: SealedBatch) -> None:
-        """Record that the broker has stored *batch*. This shows that no earlier batch has left a gap."""
+        """Remember that the broker has stored *batch*. This shows that no earlier batch has left a gap."""
         if self.doubt is not None and batch.order > self.doubt:
             self.doubt = None
 

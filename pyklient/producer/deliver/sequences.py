@@ -69,7 +69,7 @@ class Sequences:
         return identity
 
     def stored(self, batch: BatchIdentity, count: int) -> None:
-        """Record that the broker has stored *batch*, which has *count* records."""
+        """Remember that the broker has stored *batch*, which has *count* records."""
         self.known = True
         if self.transactional:
             self._stored = (batch.sequence + count) % _SEQUENCE_MODULUS

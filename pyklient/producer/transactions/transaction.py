@@ -55,7 +55,7 @@ class Transaction:
         self.failure = self.dropping = None
 
     def fail(self, error: KafkaError) -> None:
-        """Record that the transaction cannot be committed because of *error*, unless it has failed before.
+        """Remember that the transaction cannot be committed because of *error*, unless it has failed before.
 
         Batches that have not been sent fail too, and each further ``send`` raises an error.
         """

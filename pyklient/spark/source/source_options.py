@@ -58,8 +58,8 @@ class Bound:
     at: int | Mapping[TopicPartition, int]
     timed: bool = False
     must_match: bool = False
-    """Applies if *at* is a time and a partition has no record of this time or later. True raises an error,
-    and False uses the end of the partition."""
+    """What happens if *at* is a time and a partition has no record of this time or later. If True, an error
+    is raised. If False, the end of the partition is used."""
 
     @property
     def points(self) -> Iterable[int]:

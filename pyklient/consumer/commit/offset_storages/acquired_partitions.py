@@ -79,7 +79,7 @@ class Acquired:
         return self.done in (position.offset, position.after_message)
 
     def seek(self, before: Position | None, offset: int) -> None:
-        """Record that reading continues at *offset*. *before* is the old position, or None without one."""
+        """Remember that reading continues at *offset*. *before* is the old position, or None without one."""
         back = before is not None and offset < before.offset
         if before is None or (self.all_saved(before) and (self.certain or not back)):
             self.go_back(offset)
@@ -88,7 +88,7 @@ class Acquired:
             self.outdated = _AFTER_SEEK
 
     def go_back(self, offset: int) -> None:
-        """Record that the messages from *offset* on are handed out again."""
+        """Remember that the messages from *offset* on are handed out again."""
         if self.begins is not None and offset < self.begins:
             self.begins, self.save = offset, None
         if self.done is not None and offset < self.done:
@@ -110,7 +110,7 @@ class AcquiredPartitions:
     def begin(
         self, stored: Mapping[TopicPartition, StoredPosition], handed: Mapping[TopicPartition, Position]
     ) -> None:
-        """Record that the partitions in *stored* were assigned to the stream and acquired. *handed* has the
+        """Remember that the partitions in *stored* were assigned to the stream and acquired. *handed* has the
         positions up to which the stream had handed out messages before.
 
         A partition is outdated if the next transaction may contain results of these earlier messages:
@@ -130,7 +130,7 @@ class AcquiredPartitions:
         self.replace(new)
 
     def replace(self, acquired: Mapping[TopicPartition, Acquired]) -> None:
-        """Record that the partitions in *acquired* were acquired again."""
+        """Remember that the partitions in *acquired* were acquired again."""
         self.of = {**self.of, **acquired}
 
     def changes(
@@ -166,7 +166,7 @@ class AcquiredPartitions:
         return changes
 
     def saved(self, save: Save) -> None:
-        """Record that the store has accepted *save*, in a transaction that may still be rolled back."""
+        """Remember that the store has accepted *save*, in a transaction that may still be rolled back."""
         for each, change in save.changes.items():
             acquired = self.of[each]
             if acquired.epoch != change.epoch:

@@ -23,7 +23,7 @@ class FormerSession:
         self._seen_since: float | None = None
 
     def seen(self) -> None:
-        """Record that another session has a node of the member's name. Raise RegistryError if the node has
+        """Remember that another session has a node of the member's name. Raise RegistryError if the node has
         existed for so long that it cannot belong to an earlier session of the same member."""
         now = time.monotonic()
         self._seen_since = self._seen_since or now
@@ -31,5 +31,5 @@ class FormerSession:
             raise self._member.name_taken()
 
     def ended(self) -> None:
-        """Record that no other session has a node of the member's name any more."""
+        """Remember that no other session has a node of the member's name any more."""
         self._seen_since = None

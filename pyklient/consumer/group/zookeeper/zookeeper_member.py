@@ -69,7 +69,7 @@ class ZooKeeperMember:
         self.state = next_state(TRANSITIONS, self.state, event)
 
     def begin_generation(self, session_id: int | None) -> None:
-        """Record that a new assignment of the member begins. Its owner nodes belong to the session
+        """Remember that a new assignment of the member begins. Its owner nodes belong to the session
         *session_id*."""
         self.session_id = session_id
         self.generation += _BETWEEN_REBALANCES
