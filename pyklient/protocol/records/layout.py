@@ -147,5 +147,6 @@ def batch_end(view: memoryview, position: int) -> int:
 def not_a_batch(magic: int, length: int) -> CorruptRecordError:
     """Return the error for bytes whose header has a *magic* or *length* that no batch or entry has."""
     return CorruptRecordError(
-        f"the bytes are not a batch: by their header, the record format is {magic} and the length {length} bytes"
+        "the bytes are not a batch: by their header, the record format is "
+        f"{magic} and the length {length} bytes"
     )
