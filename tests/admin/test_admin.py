@@ -43,7 +43,7 @@ def _fill(bootstrap: str, topic: str, count: int, partition: int = 0) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0})
     for number in range(count):
         producer.produce(topic, str(number), partition=partition)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
 
 
 def test_a_created_topic_has_its_leaders_when_the_call_returns(

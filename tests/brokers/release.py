@@ -132,7 +132,7 @@ class Release:
             if self.has_headers:
                 more["headers"] = list(record.headers)
             producer.produce(topic, record.value, record.key, 0, **more)
-        assert producer.flush(30) == 0
+        assert producer.flush(60) == 0
 
     def read(self, topic: str, count: int) -> list[Sent]:
         """Return the first *count* records of partition 0; without timestamps and headers where the broker

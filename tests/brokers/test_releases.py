@@ -36,7 +36,7 @@ def send(producer: Producer, topic: str, sent: list[Sent]) -> None:
         producer.send(
             topic, record.value, record.key, 0, timestamp_ms=timestamp_ms, headers=record.headers or None
         )
-    producer.flush(30)
+    producer.flush(60)
 
 
 def as_sent(message: pyklient.Message) -> Sent:
@@ -230,7 +230,7 @@ def test_nothing_is_lost_over_a_restart_of_the_broker(release: Release, new_name
         loop = iter(connector.stream(topic))
         for number in range(50):
             producer.send(topic, b"%d" % number)
-        producer.flush(30)
+        producer.flush(60)
         found += [text(next(loop).value) for _ in range(20)]
         release.server.kill()
         for number in range(50, 100):

@@ -57,7 +57,7 @@ def topic(zookeeper_kafka: ZooKeeperKafka, new_name: NewName) -> str:
     producer = Producer({"bootstrap.servers": zookeeper_kafka.bootstrap_servers, "log_level": 0})
     for number in range(3 * _RECORDS):
         producer.produce(name, str(number), partition=number % 3)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     return name
 
 

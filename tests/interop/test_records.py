@@ -88,7 +88,7 @@ def test_a_key_lands_on_the_partition_where_javas_hash_puts_it(bootstrap: str, n
     peer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "partitioner": "murmur2_random"})
     for key in keys:
         peer.produce(topic, b"theirs", key, on_delivery=lambda _, message: stored.append(message))
-    assert peer.flush(30) == 0
+    assert peer.flush(60) == 0
     with Producer(bootstrap) as producer:
         ours = {key: producer.send(topic, b"ours", key=key) for key in keys}
         found = {key: delivery.result(timeout=30).partition for key, delivery in ours.items()}
@@ -109,7 +109,7 @@ def test_aborted_transactions_and_markers_are_not_read(
         producer.begin_transaction()
         for item in range(10):
             producer.produce(topic, b"%d-%d" % (number, item), partition=0)
-        assert producer.flush(30) == 0
+        assert producer.flush(60) == 0
         if number % 2:
             producer.abort_transaction(30)
         else:
@@ -130,7 +130,7 @@ def test_an_open_transaction_is_not_read_before_its_end(bootstrap: str, new_topi
     producer.init_transactions(30)
     producer.begin_transaction()
     producer.produce(topic, b"open", partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     assert list(read(bootstrap, topic, start=0, isolation_level="read_committed")) == []
     assert [message.value for message in read(bootstrap, topic, start=0)] == [b"open"]
     producer.commit_transaction(30)

@@ -57,7 +57,7 @@ def copied(
     with syncing(source, target, mirror_group, where) as syncs:
         syncs.note(ConfirmedRecords(where, at, where, there, count) for at, there, count in runs)
         syncs.store([where])
-        syncs.flush(30)
+        syncs.flush(60)
     return syncs
 
 
@@ -308,12 +308,12 @@ def test_syncs_are_stored_again_in_a_new_topic(source: Broker, new_name: NewName
     with Broker() as target, syncing(source, target, mirror_group, where, other) as syncs:
         syncs.note([ConfirmedRecords(each, 0, each, 0, 10) for each in (where, other)])
         syncs.store([where, other])
-        syncs.flush(30)
+        syncs.flush(60)
         with Admin(target.bootstrap_servers) as admin:
             admin.delete_topic(SYNC_TOPIC)
             syncs.note([ConfirmedRecords(where, 20, where, 10, 10)])
             syncs.store([where])
-            syncs.flush(30)
+            syncs.flush(60)
             assert admin.describe_topic(SYNC_TOPIC).config == {"cleanup.policy": "compact"}
         found = read_syncs({"bootstrap_servers": target.bootstrap_servers}, mirror_group)
     assert {source: len(slots) for source, slots in found.items()} == {where: 2, other: 1}
@@ -361,7 +361,7 @@ def test_syncs_that_could_not_be_stored_are_stored_without_another_commit(
             return producer.calls == 8
 
         until(are_sent, "the other syncs")
-        syncs.flush(30)
+        syncs.flush(60)
         assert producer.calls == 8
     found = read_syncs({"bootstrap_servers": target.bootstrap_servers}, mirror_group)
     assert {source: len(slots) for source, slots in found.items()} == {where: 3, other: 3}
@@ -378,7 +378,7 @@ def test_a_mirror_that_ends_tries_again_to_store_its_syncs(
     ):
         syncs.note([ConfirmedRecords(where, 0, where, 0, 10)])
         syncs.store([where])
-        syncs.flush(30)
+        syncs.flush(60)
     found = read_syncs({"bootstrap_servers": target.bootstrap_servers}, mirror_group)
     assert [each.sync for each in found[where].values()] == [OffsetSync(0, 0, 10)]
 

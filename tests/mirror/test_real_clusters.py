@@ -78,7 +78,7 @@ def transaction(producer: confluent_kafka.Producer, topic: str, *values: bytes, 
     producer.begin_transaction()
     for value in values:
         producer.produce(topic, value, partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     if commit:
         producer.commit_transaction(30)
     else:
@@ -104,7 +104,7 @@ def test_only_committed_transactions_are_mirrored(
         expected += [] if number % 2 else values
         for each in range(20):
             plain.produce(topic, b"plain %d-%d" % (number, each), partition=0)
-        assert plain.flush(30) == 0
+        assert plain.flush(60) == 0
         expected += [b"plain %d-%d" % (number, each) for each in range(20)]
     transaction(producer, topic, b"last", commit=False)
     with running(start, goal, topic, group_id=new_name(), keep_partitions=True) as run:

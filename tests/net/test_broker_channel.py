@@ -72,7 +72,7 @@ def test_a_broker_that_does_not_answer_is_asked_twice_for_the_time_of_one_reques
     scripted: ScriptedBroker,
 ) -> None:
     scripted.on(HeartbeatRequest, lambda request: SILENCE)
-    channel = channel_to(scripted, request_timeout_ms=50)
+    channel = channel_to(scripted, request_timeout_ms=1_000)
     with pytest.raises(KafkaTimeoutError, match="did not answer Heartbeat"):
         channel.play(heartbeat())
     channel.close()
@@ -81,7 +81,7 @@ def test_a_broker_that_does_not_answer_is_asked_twice_for_the_time_of_one_reques
 
 def test_a_call_ends_after_the_time_for_calls(scripted: ScriptedBroker) -> None:
     scripted.on(HeartbeatRequest, lambda request: SILENCE)
-    channel = channel_to(scripted, default_api_timeout_ms=50)
+    channel = channel_to(scripted, default_api_timeout_ms=1_000)
     with pytest.raises(KafkaTimeoutError, match="did not answer Heartbeat"):
         channel.play(heartbeat())
     channel.close()

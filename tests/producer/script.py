@@ -28,6 +28,7 @@ from pyklient.protocol.schema import ApiMessage
 from tests.net.scripted import SILENCE, Addressed, ScriptedBroker, metadata_of
 
 __all__ = [
+    "IN_ONE_BATCH",
     "ONE_BY_ONE",
     "TOPIC",
     "LoseAnswer",
@@ -43,6 +44,8 @@ __all__ = [
 TOPIC: Final = "clicks"
 ONE_BY_ONE: Final = {"batch_size": 0, "linger_ms": 0}
 """Options with which every record is sent by itself."""
+IN_ONE_BATCH: Final = {"linger_ms": 60_000, "delivery_timeout_ms": 120_000}
+"""Options with which the records of a partition wait for a flush in one batch."""
 
 _REMEMBERED, _SEQUENCES = 5, 1 << 31
 

@@ -56,16 +56,16 @@ def run(program: str, broker: ProduceBroker, *flags: str) -> subprocess.Complete
 def test_flush_waits_for_everything_that_was_sent_and_does_not_linger(broker: ProduceBroker) -> None:
     with producing(broker, linger_ms=60_000, delivery_timeout_ms=120_000) as producer:
         sent = [producer.send(TOPIC, b"%d" % number) for number in range(100)]
-        producer.flush(10)
+        producer.flush(60)
         assert all(delivery.done() for delivery in sent)
-        producer.flush(10)
+        producer.flush(60)
 
 
 def test_a_small_memory_and_a_long_linger_do_not_block_each_other(broker: ProduceBroker) -> None:
     with producing(broker, linger_ms=60_000, delivery_timeout_ms=120_000, buffer_memory=50_000) as producer:
         for number in range(1_000):
             producer.send(TOPIC, b"%0200d" % number)
-        producer.flush(10)
+        producer.flush(60)
     assert len(broker.stored[0]) == 1_000
 
 
@@ -94,7 +94,7 @@ def test_a_flush_waits_for_the_callbacks_too(broker: ProduceBroker) -> None:
         with pytest.raises(KafkaTimeoutError, match="on_delivery"):
             producer.flush(0.05)
         threading.Timer(0.05, go_on.set).start()
-        producer.flush(10)
+        producer.flush(60)
         assert heard == [delivery]
 
 
@@ -104,12 +104,12 @@ def test_a_failure_that_nobody_saw_is_raised_by_flush_once(broker: ProduceBroker
         for _ in range(3):
             producer.send(TOPIC, b"x")
         with pytest.raises(DeliveryError, match="3 records") as caught:
-            producer.flush(10)
+            producer.flush(60)
         assert caught.value.count == 3
         assert isinstance(caught.value.errors[TOPIC], BrokerError)
         assert caught.value.__cause__ is caught.value.errors[TOPIC]
         assert "TOPIC_AUTHORIZATION_FAILED" in str(caught.value)
-        producer.flush(10)
+        producer.flush(60)
         producer.close()
 
 
@@ -124,7 +124,7 @@ def test_a_failure_that_somebody_saw_is_not_raised_again(broker: ProduceBroker) 
         with pytest.raises(BrokerError):
             sent[2].result(30)
         with pytest.raises(DeliveryError) as caught:
-            producer.flush(10)
+            producer.flush(60)
         assert caught.value.count == 1
         assert len(heard) == 2
 
@@ -136,7 +136,7 @@ def test_a_failure_looked_at_late_is_not_raised_either(broker: ProduceBroker) ->
         wait_until(delivery.done)
         assert delivery.exception(0) is not None
         assert delivery.exception(0) is not None
-        producer.flush(10)
+        producer.flush(60)
 
 
 def test_failures_of_several_topics_are_told_apart(broker: ProduceBroker) -> None:
@@ -420,7 +420,7 @@ def test_records_of_several_threads_are_all_delivered(broker: ProduceBroker) -> 
             thread.start()
         for thread in threads:
             thread.join(30)
-        producer.flush(20)
+        producer.flush(60)
     stored = [int(value or b"") for value in broker.stored[0]]
     assert sorted(stored) == list(range(8_000))
     for first in range(0, 8_000, 2_000):

@@ -55,7 +55,7 @@ def send_and_wait(producer: Producer) -> None:
 
 def send_and_flush(producer: Producer) -> None:
     producer.send(TOPIC, b"interrupted")
-    producer.flush(10)
+    producer.flush(60)
 
 
 def send_what_fills_a_batch(producer: Producer) -> None:
@@ -80,7 +80,7 @@ def test_a_producer_goes_on_after_ctrl_c_at_any_step(
             was_interrupted = interrupt(step, partial(interruptible, producer))
             after = producer.send(TOPIC, b"%d" % step)
             assert after.exception(30) is None, f"interrupted at step {step}"
-            producer.flush(5)
+            producer.flush(60)
             assert producer._accumulator.unfinished() == []
             if not was_interrupted:
                 break
@@ -109,7 +109,7 @@ def test_a_handler_of_a_signal_may_send_in_the_middle_of_a_send(broker: ProduceB
         with signals(lambda: by_handler.append(producer.send(TOPIC, b"from the handler"))):
             while len(sent) < 5_000 or len(by_handler) < 10:
                 sent.append(producer.send(TOPIC, b"%d" % len(sent)))
-        producer.flush(10)
+        producer.flush(60)
         stored = broker.stored[0]
         assert len(stored) == 1 + len(sent) + len(by_handler)
         values = [b"%d" % number for number in range(len(sent))]
@@ -126,7 +126,7 @@ def test_a_handler_of_a_signal_may_send_in_the_middle_of_a_bulk(broker: ProduceB
         with signals(lambda: by_handler.append(producer.send(TOPIC, b"from the handler"))):
             while len(by_handler) < 10:
                 bulks.append(producer.send_many(TOPIC, values))
-        producer.flush(10)
+        producer.flush(60)
         stored = broker.stored[0]
         assert len(stored) == 1 + len(bulks) * len(values) + len(by_handler)
         for bulk in bulks:

@@ -260,7 +260,7 @@ def test_columns_that_records_do_not_have_are_named_and_nothing_is_sent(
     with producing(broker) as producer:
         with pytest.raises(error, match=message):
             producer.send_arrow(TOPIC, pyarrow.table(columns))
-        producer.flush(10)
+        producer.flush(60)
     assert not broker.seen
 
 
@@ -316,7 +316,7 @@ def test_a_row_that_cannot_be_sent_is_an_error_and_what_went_before_stands(
     with producing(broker, max_request_size=2_000) as producer:
         with pytest.raises(error, match=message) as caught:
             producer.send_arrow(TOPIC, pyarrow.table({"value": [b"a", b"b"], column: cells}))
-        producer.flush(10)
+        producer.flush(60)
     assert caught.value.__notes__ == ["1 record was sent by this send_arrow before the error"]
     assert broker.stored[0] == [b"a"]
 
@@ -336,7 +336,7 @@ def test_cells_that_no_record_can_hold_are_found_before_their_batch_is_sent(
     with producing(broker) as producer:
         with pytest.raises(ValueError, match=message):
             producer.send_arrow(TOPIC, pyarrow.table({"value": [b"a", b"b"], column: cells}))
-        producer.flush(10)
+        producer.flush(60)
     assert not broker.seen
 
 
@@ -377,7 +377,7 @@ def test_a_stream_that_breaks_off_leaves_what_it_gave_before(broker: ProduceBrok
     with producing(broker) as producer:
         with pytest.raises(ZeroDivisionError) as caught:
             producer.send_arrow(TOPIC, reader)
-        producer.flush(10)
+        producer.flush(60)
     assert caught.value.__notes__ == ["2 records were sent by this send_arrow before the error"]
     assert broker.stored[0] == [b"a", b"b"]
 
@@ -401,8 +401,8 @@ def test_a_full_buffer_is_waited_for_and_no_row_is_dropped(broker: ProduceBroker
 def test_a_buffer_that_stays_full_is_an_error_and_every_row_is_accounted_for(broker: ProduceBroker) -> None:
     broker.faults.extend([LoseAnswer(SILENCE)] * 100)
     table = pyarrow.table({"value": [bytes(100)] * 2_000})
-    with producing(broker, buffer_memory=50_000, batch_size=5_000, max_block_ms=300) as producer:
-        with pytest.raises(BufferFullError, match="max_block_ms=300") as caught:
+    with producing(broker, buffer_memory=50_000, batch_size=5_000, max_block_ms=1500) as producer:
+        with pytest.raises(BufferFullError, match="max_block_ms=1500") as caught:
             producer.send_arrow(TOPIC, table)
         waiting = sum(batch.count for batch in producer._accumulator.unfinished())
         assert caught.value.__notes__ == [f"{waiting} records were sent by this send_arrow before the error"]
@@ -416,7 +416,7 @@ def test_failures_are_counted_and_then_seen(broker: ProduceBroker) -> None:
         assert isinstance(error, DeliveryError)
         assert error.count == 1
         assert isinstance(error.errors[TOPIC], BrokerError)
-        producer.flush(10)
+        producer.flush(60)
 
 
 def test_answers_that_are_lost_double_nothing(broker: ProduceBroker) -> None:
@@ -449,7 +449,7 @@ def test_a_handler_of_a_signal_may_send_in_the_middle_and_its_records_are_its_ow
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
         ranges = bulk.result(20)
-        producer.flush(10)
+        producer.flush(60)
     offsets = [offset for found in ranges[TopicPartition(TOPIC, 0)] for offset in found]
     assert [broker.stored[0][offset] for offset in offsets] == values
     assert bulk.count == len(values)

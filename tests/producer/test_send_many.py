@@ -61,7 +61,7 @@ def test_unequal_lengths_are_an_error_that_says_how_far_it_got(
     with producing(broker) as producer:
         with pytest.raises(ConfigurationError, match="as many items") as caught:
             producer.send_many(TOPIC, [b"a", b"b"], keys=keys)
-        producer.flush(10)
+        producer.flush(60)
     sent = min(len(keys), 2)
     records = {1: "1 record was", 2: "2 records were"}[sent]
     assert caught.value.__notes__ == [f"{records} sent by this send_many before the error"]
@@ -83,7 +83,7 @@ def test_what_an_iterable_gave_before_it_raised_stands(broker: ProduceBroker) ->
     with producing(broker) as producer:
         with pytest.raises(ZeroDivisionError) as caught:
             producer.send_many(TOPIC, values())
-        producer.flush(10)
+        producer.flush(60)
     assert caught.value.__notes__ == ["2,500 records were sent by this send_many before the error"]
     assert broker.stored[0] == [b"%d" % number for number in range(2_500)]
 
@@ -92,7 +92,7 @@ def test_a_wrong_value_in_the_middle_is_named_and_what_went_before_stands(broker
     with producing(broker) as producer:
         with pytest.raises(TypeError, match="value_encoder") as caught:
             producer.send_many(TOPIC, [b"a", b"b", "text", b"c"])
-        producer.flush(10)
+        producer.flush(60)
     assert caught.value.__notes__ == ["2 records were sent by this send_many before the error"]
     assert broker.stored[0] == [b"a", b"b"]
 
@@ -114,7 +114,7 @@ def test_failures_are_counted_and_then_seen(broker: ProduceBroker) -> None:
         assert "1 of 5 records for clicks" in str(error)
         with pytest.raises(DeliveryError):
             bulk.result(30)
-        producer.flush(10)
+        producer.flush(60)
 
 
 def test_failures_that_nobody_sees_are_raised_by_flush(broker: ProduceBroker) -> None:
@@ -122,7 +122,7 @@ def test_failures_that_nobody_sees_are_raised_by_flush(broker: ProduceBroker) ->
     with producing(broker) as producer:
         producer.send_many(TOPIC, [b"x"] * 5)
         with pytest.raises(DeliveryError, match="5 records"):
-            producer.flush(10)
+            producer.flush(60)
 
 
 def test_waiting_has_an_end(broker: ProduceBroker) -> None:

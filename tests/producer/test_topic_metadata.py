@@ -20,7 +20,7 @@ from pyklient.kernel import Delivery
 from pyklient.producer.producer import Producer
 from pyklient.protocol.messages import REQUESTS, MetadataRequest, ProduceRequest
 from tests.net.scripted import Addressed
-from tests.producer.script import TOPIC, ProduceBroker, Refuse, producing, wait_until
+from tests.producer.script import IN_ONE_BATCH, TOPIC, ProduceBroker, Refuse, producing, wait_until
 
 
 def refusal(producer: Producer, topic: str = TOPIC) -> KafkaError:
@@ -292,10 +292,11 @@ def test_topics_that_are_not_sent_to_any_more_are_forgotten_and_found_again(
 
 
 def test_a_topic_with_records_under_way_is_not_forgotten(two: ProduceBroker) -> None:
-    options: dict[str, Any] = {"metadata_max_idle_ms": 1, "metadata_max_age_ms": 20}
-    with producing(two, linger_ms=1_000, **options) as producer:
+    options: dict[str, Any] = {"metadata_max_idle_ms": 1, "metadata_max_age_ms": 20, **IN_ONE_BATCH}
+    with producing(two, **options) as producer:
         waiting = producer.send(TOPIC, b"x")
         asked = len(asked_for(two))
         wait_until(lambda: len(asked_for(two)) > asked + 5)
         assert all(topics == {TOPIC} for topics in asked_for(two)[asked + 1 :])
-        assert waiting.result(30).offset == 0
+        producer.flush(60)
+        assert waiting.result(0).offset == 0

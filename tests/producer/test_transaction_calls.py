@@ -350,7 +350,7 @@ def test_initializing_can_be_repeated_after_a_time_out(broker: TransactionBroker
     broker.on(InitProducerIdRequest, lambda _: busy)
     with producing(broker) as producer:
         with pytest.raises(KafkaTimeoutError, match="CONCURRENT_TRANSACTIONS"):
-            producer.init_transactions(timeout=0.2)
+            producer.init_transactions(timeout=2)
         broker.on(InitProducerIdRequest, broker._initialize)
         send_and_commit(producer)
 

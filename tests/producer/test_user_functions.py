@@ -38,7 +38,7 @@ def test_records_are_stored_in_order_across_many_batches(broker: ProduceBroker, 
         for number in range(500):
             producer.send(TOPIC, {"n": number}, str(number), headers=[("h", b"")])
         producer.send_many(TOPIC, [{"n": n} for n in range(500, 1_000)], map(str, range(500, 1_000)))
-        producer.flush(10)
+        producer.flush(60)
     for partition in range(3):
         expected = [b'{"n":%d}' % number for number in range(1_000) if number % 3 == partition]
         assert broker.stored[partition] == expected
@@ -60,7 +60,7 @@ def test_each_function_is_called_once_for_each_record(broker: ProduceBroker) -> 
         for number in range(1_000):
             producer.send(TOPIC, number)
         producer.send_many(TOPIC, range(1_000, 2_000))
-        producer.flush(10)
+        producer.flush(60)
     assert [call for call in calls if call is not None] == list(range(2_000))
     assert calls.count(None) == 2_000
 
@@ -82,12 +82,12 @@ def test_an_exception_of_an_encoder_loses_no_other_record(
                     producer.send(TOPIC, *arguments(number), partition=0)
             else:
                 producer.send(TOPIC, *arguments(number), partition=0)
-        producer.flush(10)
+        producer.flush(60)
         assert len(broker.stored[0]) == 599
         values, keys = zip(*[arguments(number) for number in range(600)], strict=True)
         with pytest.raises(error) as caught:
             producer.send_many(TOPIC, values, keys, partition=0)
-        producer.flush(10)
+        producer.flush(60)
     assert caught.value.__notes__ == ["300 records were sent by this send_many before the error"]
     prefix = b"v%d" if failing == "key_encoder" else b"%d"
     once = [prefix % number for number in range(600) if number != 300]
@@ -98,7 +98,7 @@ def test_an_encoder_that_returns_no_bytes_stops_send_many_at_its_record(broker: 
     with producing(broker, value_encoder=lambda value: value or 5) as producer:
         with pytest.raises(ConfigurationError, match="value_encoder returned int for a bytes") as caught:
             producer.send_many(TOPIC, [b"a", bytearray(b"b"), b"", b"c"])
-        producer.flush(10)
+        producer.flush(60)
     assert caught.value.__notes__ == ["2 records were sent by this send_many before the error"]
     assert broker.stored[0] == [b"a", b"b"]
 
@@ -109,7 +109,7 @@ def test_a_wrong_choice_of_the_partitioner_stops_send_many_at_its_record(broker:
     with producing(broker, partitioner=lambda *_: next(choices)) as producer:
         with pytest.raises(ConfigurationError, match="the partitioner chose 2 for topic 'clicks'") as caught:
             producer.send_many(TOPIC, [b"a", b"b", b"c", b"d", b"e"])
-        producer.flush(10)
+        producer.flush(60)
     assert caught.value.__notes__ == ["3 records were sent by this send_many before the error"]
     assert (broker.stored[0], broker.stored[1]) == ([b"b"], [b"a", b"c"])
 
@@ -140,7 +140,7 @@ def test_an_encoder_may_send_to_another_partition(broker: ProduceBroker) -> None
         for value in values:
             producer.send(TOPIC, value, partition=0)
         producer.send_many(TOPIC, values, partition=0)
-        producer.flush(10)
+        producer.flush(60)
     expected = [value.encode() for value in values] * 2
     assert broker.stored[0] == expected
     assert broker.stored[1] == [b"about " + value for value in expected]
@@ -203,6 +203,6 @@ def test_the_records_before_an_exception_of_an_iterable_are_sent(broker: Produce
     with producing(broker) as producer:
         with pytest.raises(ZeroDivisionError) as caught:
             producer.send_many(TOPIC, items(b"v", "values"), items(b"k", "keys"), items([], "headers"))
-        producer.flush(10)
+        producer.flush(60)
     assert caught.value.__notes__ == ["1,300 records were sent by this send_many before the error"]
     assert len(broker.stored[0]) == 1_300

@@ -81,7 +81,7 @@ def test_each_acks_level_delivers_every_record(bootstrap: str, new_topic: NewTop
     topic = new_topic()
     with Producer(bootstrap, acks=acks, batch_size=1_000) as producer:
         deliveries = [producer.send(topic, b"%d" % number) for number in range(500)]
-        producer.flush(timeout=30)
+        producer.flush(timeout=60)
         offsets = [delivery.result(timeout=0).offset for delivery in deliveries]
     assert offsets == ([-1] * 500 if acks == 0 else list(range(500)))
     with SimpleConsumer(bootstrap) as reader:

@@ -155,7 +155,7 @@ def fill(servers: str, topic: str) -> None:
     with Producer(servers, linger_ms=0, enable_idempotence=False) as producer:
         for number in range(5):
             producer.send(topic, f"value-{number}".encode(), key=f"k{number}".encode(), partition=0)
-            producer.flush(30)
+            producer.flush(60)
         producer.send(topic, b"x", partition=1).result(30)
         producer.send(topic, b"y" * 900, partition=1).result(30)
 

@@ -88,7 +88,7 @@ def test_records_that_are_not_sent_when_a_transaction_is_aborted_fail(
     assert unseen.done()
     assert seen == [dropped]
     send_and_commit(producer, topic, b"sent")
-    producer.flush(30)  # raises nothing: the program has given up the records itself
+    producer.flush(60)  # raises nothing: the program has given up the records itself
     assert values(bootstrap, topic) == [b"sent"]
 
 
@@ -122,7 +122,7 @@ def test_all_ways_to_send_and_callbacks_work_in_a_transaction(
         producer.send(topic, b"send", on_delivery=delivered)
         bulk = producer.send_many(topic, [b"many 1", b"many 2"])
         arrow = producer.send_arrow(topic, _column(b"arrow"))
-        producer.flush(30)
+        producer.flush(60)
         assert offsets == [0], "a delivery says that a record is written"
     assert (bulk.exception(0), arrow.exception(0)) == (None, None)
     assert committed_values(bootstrap, topic) == [b"send", b"many 1", b"many 2", b"arrow"]

@@ -87,7 +87,7 @@ def test_records_without_a_key_spread_over_all_partitions_batch_by_batch() -> No
     options = {"batch_size": 500, "linger_ms": 60_000, "delivery_timeout_ms": 120_000}
     with ProduceBroker(partitions=4) as broker, producing(broker, **options) as producer:
         sent = [producer.send(TOPIC, bytes(20)) for _ in range(5_000)]
-        producer.flush(10)
+        producer.flush(60)
         partitions = [delivery.result(30).partition for delivery in sent]
     switches = sum(left != right for left, right in itertools.pairwise(partitions))
     assert set(partitions) == {0, 1, 2, 3}

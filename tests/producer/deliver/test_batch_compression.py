@@ -69,7 +69,7 @@ def test_compressed_batches_in_flight_leave_their_memory_to_new_records(codec: A
     }
     with HoldingBroker() as broker, producing(broker, compression_type=codec, **options) as producer:
         producer.send(TOPIC, b"first")
-        producer.flush(10)
+        producer.flush(60)
         broker.hold()
         appender = producer._accumulator.appender
         # One record more than fits into the memory of all batches in flight, while none is answered.
@@ -80,6 +80,6 @@ def test_compressed_batches_in_flight_leave_their_memory_to_new_records(codec: A
         # What is in flight takes what it was compressed to; beside it there is one batch under construction.
         assert appender.used_memory < 2 * batch_size
         broker.let_go()
-        producer.flush(10)
+        producer.flush(60)
         assert [delivery.result(30).offset for delivery in sent] == list(range(1, len(sent) + 1))
         assert appender.used_memory == 0

@@ -202,7 +202,7 @@ def test_a_request_takes_batches_of_as_many_partitions_as_fit(limit: int, togeth
         with producing(broker, produce_max_bytes=limit, **options) as producer:
             for partition in range(4):
                 producer.send(TOPIC, bytes(1_000), partition=partition)
-            producer.flush(10)
+            producer.flush(60)
     assert max(sizes) == together
     assert sum(sizes) == 4
 
@@ -299,11 +299,11 @@ def test_if_memory_is_short_a_full_batch_waits_for_no_response() -> None:
     options = {"linger_ms": 60_000, "buffer_memory": 120_000, "batch_size": 30_000}
     with HoldingBroker() as broker, broker.producer(**options) as producer:
         first = producer.send(TOPIC, b"first")
-        producer.flush(10)
+        producer.flush(60)
         assert first.done()
         broker.hold()
         for count in (1, 2, 3):
             producer.send(TOPIC, bytes(30_000))
             wait_until(lambda count=count: broker.unanswered == count)  # type: ignore[misc]
         broker.let_go()
-        producer.flush(10)
+        producer.flush(60)

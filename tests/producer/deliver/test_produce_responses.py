@@ -14,6 +14,7 @@ from pyklient.protocol.records import iter_batches
 from pyklient.topic_partition import TopicPartition
 from tests.net.scripted import HANG_UP
 from tests.producer.script import (
+    IN_ONE_BATCH,
     ONE_BY_ONE,
     TOPIC,
     LoseAnswer,
@@ -124,7 +125,7 @@ def test_callbacks_hear_of_each_record_once_and_of_what_is_stored_in_order(broke
     with producing(broker, **ONE_BY_ONE) as producer:
         for value in numbers(30):
             producer.send(TOPIC, value, on_delivery=hear)
-        producer.flush(10)
+        producer.flush(60)
     assert stored == list(range(29))
     assert len(failed) == 1
 
@@ -143,9 +144,9 @@ def test_a_batch_stored_by_an_earlier_attempt_keeps_its_own_timestamps(broker: P
         return LoseAnswer(ProduceResponse(responses=[topic]))
 
     broker.faults.append(store_and_hang_up)
-    with producing(broker, linger_ms=60_000, delivery_timeout_ms=120_000) as producer:
+    with producing(broker, **IN_ONE_BATCH) as producer:
         deliveries = [producer.send(TOPIC, b"x", timestamp_ms=at) for at in (1_000, 2_000)]
-        producer.flush(10)
+        producer.flush(60)
         assert [delivery.result(30).timestamp_ms for delivery in deliveries] == [1_000, 2_000]
 
 
@@ -184,7 +185,7 @@ def test_callbacks_of_a_partition_keep_the_order_of_the_records_when_some_go_aga
     broker.on(ProduceRequest, Again(broker, fault, 3))
     with producing(broker, **ONE_BY_ONE, **options) as producer:
         sent = [producer.send(TOPIC, value, on_delivery=heard.append) for value in numbers(30)]
-        producer.flush(20)
+        producer.flush(60)
     assert heard == sent
     assert not any(delivery.exception(0) for delivery in sent)
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from pyklient.error_codes import ErrorCode
-from pyklient.errors import BrokerError, MessageTooLargeError
+from pyklient.errors import BrokerError, DeliveryError, MessageTooLargeError
 from pyklient.protocol.messages import REQUESTS, InitProducerIdRequest, ProduceRequest
 from tests.net.scripted import HANG_UP
-from tests.producer.script import TOPIC, LoseAnswer, ProduceBroker, Refuse, numbers, producing
+from tests.producer.script import IN_ONE_BATCH, TOPIC, LoseAnswer, ProduceBroker, Refuse, numbers, producing
 
 pytestmark = pytest.mark.both_kernels
 
@@ -74,10 +74,13 @@ def test_what_may_have_been_stored_whole_is_not_stored_again_in_halves(
         return LoseAnswer(instead)
 
     broker.faults.append(store_and_take_no_more)
-    with producing(broker, linger_ms=20) as producer:
+    with producing(broker, **IN_ONE_BATCH) as producer:
         failed = [producer.send(TOPIC, b"%d" % number) for number in range(4)]
-        assert all(isinstance(delivery.exception(30), BrokerError) for delivery in failed)
-        assert producer.send(TOPIC, b"next").result(30)
+        with pytest.raises(DeliveryError, match="4 records"):
+            producer.flush(60)
+        assert all(isinstance(delivery.exception(0), BrokerError) for delivery in failed)
+        producer.send(TOPIC, b"next")
+        producer.flush(60)
     assert broker.stored[0] == [b"0", b"1", b"2", b"3", b"next"]
 
 
@@ -85,7 +88,8 @@ def test_what_has_certainly_not_been_stored_is_sent_in_halves_where_it_turns_out
     broker: ProduceBroker,
 ) -> None:
     broker.faults.extend([Refuse(ErrorCode.NOT_ENOUGH_REPLICAS), Refuse(ErrorCode.MESSAGE_TOO_LARGE)])
-    with producing(broker, linger_ms=20) as producer:
+    with producing(broker, **IN_ONE_BATCH) as producer:
         sent = [producer.send(TOPIC, b"%d" % number) for number in range(4)]
-        assert [delivery.result(30).offset for delivery in sent] == list(range(4))
+        producer.flush(60)
+        assert [delivery.result(0).offset for delivery in sent] == list(range(4))
     assert [one.values for one in broker.seen] == [numbers(4)] * 2 + [numbers(4)[:2], numbers(4)[2:]]

@@ -37,7 +37,7 @@ def sent(broker: ProduceBroker, rows: Iterable[Any], topic: str | None = TOPIC, 
     with broker.producer(partitioner=lambda _topic, _key, _count: 0) as producer:
         to_record, origin = how.get("to_record"), how.get("origin")
         count = send_rows(producer, rows, topic, to_record, origin)
-        producer.flush(30)
+        producer.flush(60)
     found = [record for seen in broker.seen for record in read_records(seen.batch)]
     assert len(found) == count
     return [(record.value, record.key, record.headers) for record in found]
@@ -99,7 +99,7 @@ def test_the_topic_that_is_named_counts_and_else_that_of_the_row(
     rows = [Row(topic=one, value=b"1"), Row(topic=two, value=b"2")]
     with Producer(servers) as producer:
         send_rows(producer, rows, None, None, None)
-        producer.flush(30)
+        producer.flush(60)
         send_rows(producer, rows, two, None, None)
     assert [message.value for message in read(servers, one)] == [b"1"]
     assert [message.value for message in read(servers, two)] == [b"2", b"1", b"2"]
@@ -115,7 +115,7 @@ def test_partition_and_timestamp_of_a_row_are_the_records(broker: ProduceBroker)
     ]
     with broker.producer() as producer:
         send_rows(producer, rows, TOPIC, None, None)
-        producer.flush(30)
+        producer.flush(60)
     found = {
         record.value: (seen.partition, record.timestamp_ms)
         for seen in broker.seen
@@ -188,7 +188,7 @@ def batch(**columns: Any) -> Any:
 def arrived(broker: ProduceBroker, batches: Iterable[Any], topic: str | None, **how: Any) -> list[Any]:
     with broker.producer(partitioner=lambda _topic, _key, _count: 0) as producer:
         count = send_batches(producer, batches, topic, how.pop("origin", None), **how)
-        producer.flush(30)
+        producer.flush(60)
     found = [record for seen in broker.seen for record in read_records(seen.batch)]
     assert len(found) == count
     return [(record.value, record.key, record.headers) for record in found]
@@ -203,7 +203,7 @@ def test_rows_of_a_batch_are_split_by_topic_in_their_order(broker: ProduceBroker
     topics = ["views", TOPIC, "views", TOPIC]
     with broker.producer(partitioner=lambda _topic, _key, _count: 0) as producer:
         send_batches(producer, [batch(topic=topics, value=["1", "2", "3", "4"])], None, None)
-        producer.flush(30)
+        producer.flush(60)
     assert sorted(seen.values for seen in broker.seen) == [[b"1", b"3"], [b"2", b"4"]]
 
 
