@@ -19,8 +19,8 @@ __all__ = ["decoder"]
 
 
 def decoder(cls: type[Struct], version: int, flexible: bool) -> Decode:
-    """Return the decoder of *cls* in *version*. If *flexible*, lengths are compact and there are tagged
-    fields."""
+    """Return the decoder of *cls* in *version*. If *flexible* is true, lengths are compact and there are
+    tagged fields."""
     source = _DecoderSource("decode", version, flexible, _NAMES)
     decode: Decode = source.build(
         source.function_of(cls), f"decoder of {cls.__qualname__}", source.write_function
@@ -143,8 +143,8 @@ class _DecoderSource(FunctionSource):
         self.add(convert, "pos = stop")
 
     def read_length(self, compact: bool, wide: bool) -> None:
-        """Generate code that reads a length into ``n``; -1 means null. The length is compact if *compact*.
-        Otherwise it has four bytes if *wide*, and two bytes if not."""
+        """Generate code that reads a length into ``n``; -1 means null. If *compact* is true, the length is
+        compact. Otherwise, it has four bytes if *wide* is true, and two bytes if not."""
         if compact:
             self.add("if pos < end and (n := data[pos] - 1) < 127: pos += 1")
             self.add("else: n, pos = length_at(reader, pos, reader.compact_length)")

@@ -29,8 +29,8 @@ __all__ = ["encoder"]
 
 
 def encoder(cls: type[Struct], version: int, flexible: bool) -> Encode:
-    """Return the encoder of *cls* in *version*. If *flexible*, lengths are compact and there are tagged
-    fields."""
+    """Return the encoder of *cls* in *version*. If *flexible* is true, lengths are compact and there are
+    tagged fields."""
     source = _EncoderSource("encode", version, flexible, _NAMES)
     encode: Encode = source.build(
         source.function_of(cls), f"encoder of {cls.__qualname__}", source.write_function

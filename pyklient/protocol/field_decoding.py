@@ -22,8 +22,8 @@ _NEW: Final = object.__new__
 
 
 def first_decoder(cls: type[Struct], version: int, flexible: bool) -> Decode:
-    """Return a decoder of *cls* in *version* that is not generated. If *flexible*, lengths are compact and
-    there are tagged fields."""
+    """Return a decoder of *cls* in *version* that is not generated. If *flexible* is true, lengths are
+    compact and there are tagged fields."""
     return lambda reader: _read_struct(reader, cls, version, flexible)
 
 
@@ -87,8 +87,8 @@ def _read_item(
 
 
 def _read_length(reader: Reader, compact: bool, wide: bool) -> int:
-    """Read a length; -1 means null. The length is compact if *compact*. Otherwise it has four bytes if
-    *wide*, and two bytes if not."""
+    """Read a length; -1 means null. If *compact* is true, the length is compact. Otherwise, it has four bytes
+    if *wide* is true, and two bytes if not."""
     if compact:
         return reader.compact_length()
     return reader.length32() if wide else reader.length16()

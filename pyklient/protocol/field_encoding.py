@@ -35,8 +35,8 @@ _BUFFERS: Final = (bytes, bytearray, memoryview)
 
 
 def first_encoder(cls: type[Struct], version: int, flexible: bool) -> Encode:
-    """Return an encoder of *cls* in *version* that is not generated. If *flexible*, lengths are compact and
-    there are tagged fields."""
+    """Return an encoder of *cls* in *version* that is not generated. If *flexible* is true, lengths are
+    compact and there are tagged fields."""
     return lambda writer, value: _write_struct(writer, cls, value, version, flexible)
 
 
@@ -118,8 +118,8 @@ def _write_null(writer: Writer, compact: bool, wide: bool, nullable: bool) -> No
 
 
 def _write_length(writer: Writer, length: int, compact: bool, wide: bool) -> None:
-    """Write *length*. The length is compact if *compact*. Otherwise it has four bytes if *wide*, and two
-    bytes if not."""
+    """Write *length*. If *compact* is true, the length is compact. Otherwise, it has four bytes if *wide* is
+    true, and two bytes if not."""
     if compact:
         writer.buf += encode_unsigned_varint(length + 1)
     elif wide:

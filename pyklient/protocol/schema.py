@@ -105,9 +105,9 @@ def always(
 ) -> Any:
     """Declare a field that all versions of a message have, and that needs one of the properties below.
 
-    *nullable_since* is the first version in which None may be sent. If *secret*, the value is shown neither
-    by ``repr`` nor in errors. If *null_is_empty*, the field must not be null, but is read as empty bytes if a
-    peer sends null.
+    *nullable_since* is the first version in which None may be sent. If *secret* is true, the value is shown
+    neither by ``repr`` nor in errors. If *null_is_empty* is true, the field must not be null, but is read as
+    empty bytes if a peer sends null.
     """
     return _Span(default=default, nullable_since=nullable_since, secret=secret, null_is_empty=null_is_empty)
 
@@ -124,9 +124,9 @@ def since(
     """Declare a field that exists from *version* on. If *until* is given, it is the last version with the
     field.
 
-    If *ignorable*, other versions silently leave out a value that they cannot carry, instead of raising an
-    error. If *compact* is False, a string has its old form in flexible versions too, instead of the compact
-    form.
+    If *ignorable* is true, other versions silently leave out a value that they cannot carry, instead of
+    raising an error. If *compact* is False, a string has its old form in flexible versions too, instead of
+    the compact form.
     """
     return _Span(
         since=version,

@@ -57,10 +57,12 @@ class RejectedSession:
     def is_over(self, connected: socket.socket) -> bool:
         """Return True if the session must be given up. *connected* is a new connection to a server.
 
-        After the session time-out, the first call asks the server over *connected* for a new session. It then
-        raises ConnectionError, because *connected* cannot be used any more. If the server has granted a new
-        session, the next call returns False, so that the caller tries the existing session once more. The
-        call after that returns True.
+        Before the session time-out has passed, the result is False. After that, the calls do these steps:
+
+        1. Each call asks the server over *connected* for a new session, until the server grants one. The call
+           then raises ConnectionError, because *connected* cannot be used any more.
+        2. The next call returns False, so that the caller tries the existing session once more.
+        3. The call after that returns True.
         """
         if not self._exists:
             return False

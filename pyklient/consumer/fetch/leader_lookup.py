@@ -180,7 +180,8 @@ class LeaderLookup:
         """Begin to look up the leaders of the partitions of *states*. A cursor in *states* may replace a
         dropped cursor of the same partition.
 
-        If *some_may_be_gone*, cursors that are not active any more are removed from the list of all cursors.
+        If *some_may_be_gone* is true, cursors that are not active any more are removed from the list of all
+        cursors.
         """
         self._homeless += states
         known = set(self._budget.cursors) if states else set()
