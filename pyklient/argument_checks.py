@@ -112,7 +112,7 @@ def whole(value: Any, name: str, low: int = 0, high: int = INT32_MAX) -> int:
     except TypeError:
         raise TypeError(f"{name} takes a whole number, not {reprlib.repr(value)}") from None
     if not low <= number <= high:
-        raise ConfigurationError(f"{name}={number} is out of range: {low} to {high}")
+        raise ConfigurationError(f"{name}={number} is out of range; choose a number from {low} to {high}")
     return number
 
 

@@ -74,7 +74,8 @@ def check_option(item: "Field[Any]", value: Any) -> Any:
             raise ConfigurationError(f"{item.name} takes a whole number, not {_shown(item, value)}")
         if not facts["at_least"] <= value <= facts["at_most"]:
             raise ConfigurationError(
-                f"{item.name}={value} is out of range: {facts['at_least']} to {facts['at_most']}"
+                f"{item.name}={value} is out of range; choose a number from {facts['at_least']} to "
+                f"{facts['at_most']}"
             )
     elif item.name.endswith("_encoder"):
         as_encoder(value, item.name)

@@ -71,7 +71,7 @@ def whole(low: int, high: int = INT32_MAX) -> Parse:
         if isinstance(value, bool) or not isinstance(value, int):
             raise ConfigurationError(f"{key} takes a whole number, not {value!r}")
         if not low <= value <= high:
-            raise ConfigurationError(f"{key}={value} is out of range: {low} to {high}")
+            raise ConfigurationError(f"{key}={value} is out of range; choose a number from {low} to {high}")
         return value
 
     return parse

@@ -40,7 +40,7 @@ def test_create_topic_says_what_is_wrong(broker: Broker) -> None:
 def test_options_are_checked_and_the_nearest_name_is_given() -> None:
     with pytest.raises(ConfigurationError, match="did you mean 'segment_bytes'"):
         Broker(segment_byte=5)  # type: ignore[call-arg]  # what is tried
-    with pytest.raises(ConfigurationError, match="out of range: 1 to 10000"):
+    with pytest.raises(ConfigurationError, match="out of range; choose a number from 1 to 10000"):
         Broker(num_partitions=0)
     with pytest.raises(ConfigurationError, match="takes True or False"):
         Broker(auto_create_topics=1)  # type: ignore[arg-type]  # what is tried

@@ -366,9 +366,17 @@ def test_wrong_arguments_are_an_error_that_says_what_is_needed() -> None:
     ("option", "value", "words"),
     [
         ("profile", "0.9", r"profile='0\.9' is not one of"),
-        ("batch_num_messages", 0, "batch_num_messages=0 is out of range: 1 to"),
-        ("queue_buffering_max_messages", 0, "queue_buffering_max_messages=0 is out of range: 1 to"),
-        ("queue_buffering_max_ms", -1, "queue_buffering_max_ms=-1 is out of range: 0 to"),
+        ("batch_num_messages", 0, "batch_num_messages=0 is out of range; choose a number from 1 to"),
+        (
+            "queue_buffering_max_messages",
+            0,
+            "queue_buffering_max_messages=0 is out of range; choose a number from 1 to",
+        ),
+        (
+            "queue_buffering_max_ms",
+            -1,
+            "queue_buffering_max_ms=-1 is out of range; choose a number from 0 to",
+        ),
         ("queue_enqueue_timeout_ms", None, "queue_enqueue_timeout_ms takes a whole number, not None"),
         ("request_required_acks", "1", "request_required_acks takes a whole number, not '1'"),
         ("request_timeout_ms", "5", "request_timeout_ms takes a whole number, not '5'"),

@@ -202,7 +202,12 @@ def test_a_module_that_fails_while_it_is_imported_is_an_error_with_the_key(
 @pytest.mark.parametrize(
     ("profile", "key", "value", "words"),
     [
-        ("0.8", "request.required.acks", "2", "request.required.acks=2 is out of range: -1 to 1"),
+        (
+            "0.8",
+            "request.required.acks",
+            "2",
+            "request.required.acks=2 is out of range; choose a number from -1 to 1",
+        ),
         ("0.8", "compression.codec", "zstd", "choose one of 0 or none, 1 or gzip, 2 or snappy, 3 or lz4"),
         ("0.7", "compression.codec", "3", "choose one of 0 or none, 1 or gzip, 2 or snappy$"),
         ("0.8", "client.id", "a/b", "client.id='a/b' contains '/'"),

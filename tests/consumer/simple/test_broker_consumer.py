@@ -312,7 +312,11 @@ _connect: Any = SimpleConsumer.connect
         (lambda: _connect(""), ConfigurationError, "bootstrap_servers"),
         (lambda: _connect("a,b"), ConfigurationError, "host='a,b' is not the name"),
         (lambda: _connect("a:1"), ConfigurationError, "pass the port as another argument"),
-        (lambda: _connect("a", 0), ConfigurationError, "port=0 is out of range: 1 to 65535"),
+        (
+            lambda: _connect("a", 0),
+            ConfigurationError,
+            "port=0 is out of range; choose a number from 1 to 65535",
+        ),
         (lambda: _connect("a", "9092"), TypeError, "port takes a whole number"),
         (lambda: _connect(["a"]), TypeError, "host takes a str"),
         (lambda: _connect("a", zookeeper="z"), ConfigurationError, "zookeeper is set, but"),
