@@ -1,9 +1,8 @@
 """The lease, a time limit for handing out messages, and an iterator that checks it before each message."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from time import monotonic
-from typing import Self
 
 from pyklient.kernel.decode.message import Message
 
@@ -26,7 +25,11 @@ class Lease:
 
 class LeasedIterator:
     """Iterates over *messages* as long as *lease* lasts. When the lease has ended, the loop over this
-    iterator ends; once the lease is extended, another loop may continue."""
+    iterator ends; once the lease is extended, another loop may continue.
+
+    A loop runs a generator, which takes less time than a method ``__next__`` in Python. It asks the clock
+    immediately before it takes a message, also after the process was stopped between two messages.
+    """
 
     __slots__ = ("_lease", "_messages")
 
@@ -34,10 +37,11 @@ class LeasedIterator:
         self._messages = iter(messages)
         self._lease = lease
 
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> Message:
-        if monotonic() >= self._lease.until:
-            raise StopIteration
-        return next(self._messages)
+    def __iter__(self) -> Iterator[Message]:
+        lease = self._lease
+        if monotonic() >= lease.until:
+            return
+        for message in self._messages:
+            yield message
+            if monotonic() >= lease.until:
+                return

@@ -125,10 +125,8 @@ def _finish(drafts: list[_Draft]) -> list[Message]:
 def make_messages(topic: str, partition: int, timestamp_type: int, columns: Columns) -> list[Message]:
     """Return one message for each record in *columns*, whose keys and values may have been decoded."""
     offsets, timestamps, keys, values, headers = columns
-    drafts = [
-        _Draft(topic, partition, offset, timestamp, timestamp_type, key, value)
-        for offset, timestamp, key, value in zip(offsets, timestamps, keys, values, strict=False)
-    ]
+    fields = repeat(topic), repeat(partition), offsets, timestamps, repeat(timestamp_type), keys, values
+    drafts = list(map(_Draft, *fields))
     for position, of_one in headers.items():
         if position < len(drafts):
             drafts[position].headers = of_one

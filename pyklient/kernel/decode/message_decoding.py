@@ -22,9 +22,9 @@ from pyklient.protocol.records.layout import (
 __all__ = ["decode"]
 
 _ENOUGH_MESSAGES: Final = 10_000
-_ENOUGH_DECODED: Final = 1_000
-"""The number of messages after which a chunk ends if there are decoders. All its messages are then made at
-once."""
+_ENOUGH_AT_ONCE: Final = 1_000
+"""The number of messages after which a chunk ends if all its messages are made at once: if there are
+decoders, or in the Python kernel. More messages would not fit into the processor's cache."""
 _ENOUGH_BYTES: Final = 1 << 20
 """The number of decompressed bytes after which a chunk ends. A limit is needed because bytes that a chunk has
 read no longer count towards the fetch budget, but stay in memory until all messages of the chunk have been
@@ -101,7 +101,7 @@ class _MessageReader(BatchReader):
         self._key_decoder = key_decoder
         self._value_decoder = value_decoder
         self._decoded = decoded
-        self._enough = _ENOUGH_DECODED if decoded else _ENOUGH_MESSAGES
+        self._enough = _ENOUGH_AT_ONCE if self.iterator is None else _ENOUGH_MESSAGES
         self._modern = True
         """True if the collected messages are of format 2. The chunk then has no messages of older formats."""
 

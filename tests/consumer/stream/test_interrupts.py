@@ -161,7 +161,8 @@ def test_a_batch_is_handed_out_again_only_if_an_interruption_kept_it_from_its_lo
 def test_a_redelivery_that_is_interrupted_loses_nothing_of_a_response_with_several_chunks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(message_decoding, "_ENOUGH_MESSAGES", 1)
+    for limit in ("_ENOUGH_MESSAGES", "_ENOUGH_AT_ONCE"):
+        monkeypatch.setattr(message_decoding, limit, 1)
     for step in count(1):
         bench = Bench(timeout=0)
         bench.put(batch("a", "b"), batch("c", "d", base=2), batch("e", base=4), then=5)

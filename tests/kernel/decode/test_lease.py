@@ -17,8 +17,10 @@ def test_a_lease_ends_at_its_time_on_the_clock_of_monotonic(kernel: Any) -> None
 def test_an_iterator_stops_when_its_lease_ends_and_continues_where_it_stopped(kernel: Any) -> None:
     lease = kernel.Lease()
     messages = kernel.LeasedIterator([1, 2, 3], lease)
-    assert next(messages) == 1
+    loop = iter(messages)
+    assert next(loop) == 1
     lease.until = 0
+    assert list(loop) == []
     assert list(messages) == []
     lease.until = math.inf
     assert list(messages) == [2, 3]
@@ -30,7 +32,7 @@ def test_the_exception_of_an_iterator_goes_on(kernel: Any) -> None:
         yield 1
         raise ValueError("no more")
 
-    messages = kernel.LeasedIterator(failing(), kernel.Lease())
+    messages = iter(kernel.LeasedIterator(failing(), kernel.Lease()))
     assert next(messages) == 1
     with pytest.raises(ValueError, match="no more"):
         next(messages)

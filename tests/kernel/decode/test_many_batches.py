@@ -178,11 +178,10 @@ def columns_of(kernel: Any, data: bytes, start: int, aborted: Any, **options: An
 def test_both_kernels_find_the_same_in_answers_of_many_kinds(
     data: bytes, start: int, aborted: Any, check_crcs: bool, enough: int
 ) -> None:
-    message_decoding._ENOUGH_MESSAGES, before = enough, message_decoding._ENOUGH_MESSAGES  # type: ignore[misc]
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(message_decoding, "_ENOUGH_MESSAGES", enough)  # of the compiled kernel
+        patch.setattr(message_decoding, "_ENOUGH_AT_ONCE", enough)  # of the Python kernel
         python, compiled = (messages_of(kernel, data, start, aborted, check_crcs) for kernel in KERNELS)
-    finally:
-        message_decoding._ENOUGH_MESSAGES = before  # type: ignore[misc]
     assert python == compiled
     for most in (80, 1 << 20):
         options = {"check_crcs": check_crcs, "enough": enough, "most_bytes": most}
@@ -250,7 +249,7 @@ def decode_small(value: bytes | None) -> str:
 def test_both_kernels_decode_the_same_in_answers_of_many_kinds(
     data: bytes, start: int, enough: int, aborted: Any
 ) -> None:
-    message_decoding._ENOUGH_DECODED, before = enough, message_decoding._ENOUGH_DECODED  # type: ignore[misc]
+    message_decoding._ENOUGH_AT_ONCE, before = enough, message_decoding._ENOUGH_AT_ONCE  # type: ignore[misc]
     try:
         for decoders in (
             {"value_decoder": decode_small},
@@ -261,7 +260,7 @@ def test_both_kernels_decode_the_same_in_answers_of_many_kinds(
             )
             assert python == compiled
     finally:
-        message_decoding._ENOUGH_DECODED = before  # type: ignore[misc]
+        message_decoding._ENOUGH_AT_ONCE = before  # type: ignore[misc]
 
 
 def test_a_damaged_batch_ends_the_chunk_and_is_named_by_the_next() -> None:

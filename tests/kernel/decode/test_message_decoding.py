@@ -131,12 +131,13 @@ class TestPlaces:
         assert [message.headers[0][0] for message in read_all(kernel, data, 2)] == ["h2", "h3"]
 
     def test_a_chunk_ends_with_a_whole_batch_once_it_holds_enough(self, kernel: Any) -> None:
-        data = batch(0, 6_000) + batch(6_000, 6_000) + batch(12_000, 6_000)
+        size = 600 if kernel.name == "python" else 6_000  # the Python kernel makes all messages at once
+        data = batch(0, size) + batch(size, size) + batch(2 * size, size)
         chunk = kernel.decode(data, "t", 0, 0)
-        assert (chunk.remaining, chunk.next_offset) == (12_000, 12_000)
+        assert (chunk.remaining, chunk.next_offset) == (2 * size, 2 * size)
         assert chunk.nbytes < len(data)
         rest = kernel.decode(data, "t", 0, chunk.next_offset, position=chunk.nbytes)
-        assert (rest.remaining, rest.next_offset) == (6_000, 18_000)
+        assert (rest.remaining, rest.next_offset) == (size, 3 * size)
         assert chunk.nbytes + rest.nbytes == len(data)
 
     def test_a_chunk_ends_earlier_if_decoders_make_all_its_messages_at_once(self, kernel: Any) -> None:
