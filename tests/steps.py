@@ -1,5 +1,6 @@
 """Counts the steps that code takes, so that a test can show how its cost grows without measuring time."""
 
+import gc
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -12,7 +13,8 @@ __all__ = ["each_step", "steps_of"]
 
 def steps_of(call: Callable[[], object]) -> int:
     """Return the number of steps that *call* takes in this thread: one for each instruction of Python code
-    that runs. A function in C is one step, however much it does."""
+    that runs. A function in C is one step, however much it does. No garbage is collected meanwhile, because
+    this may run Python code, such as the functions in ``gc.callbacks``."""
     steps, thread = 0, threading.get_ident()
 
     def count() -> None:
@@ -20,8 +22,14 @@ def steps_of(call: Callable[[], object]) -> int:
         if threading.get_ident() == thread:
             steps += 1
 
-    with each_step(count):
-        call()
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        with each_step(count):
+            call()
+    finally:
+        if was_enabled:
+            gc.enable()
     return steps
 
 
