@@ -171,12 +171,12 @@ GROUPS = (
         "A flight has about 300 bytes. Batches have the size that is the client's setting in the other "
         "scenarios, except in the rows on batches of one record.",
         (
-            *_of_compression("gzip", (150_000, 150_000), (1_000_000, 600_000)),
+            *_of_compression("gzip", (150_000, 150_000), (600_000, 400_000)),
             *_of_compression("snappy", (800_000, 400_000), (1_500_000, 600_000)),
             *_of_compression("lz4", (800_000, 400_000), (1_500_000, 600_000)),
             *_of_compression("zstd", (800_000, 400_000), (1_500_000, 600_000)),
-            *_of_compression("lz4", (30_000, 30_000), (200_000, 200_000), 1),
-            *_of_compression("zstd", (30_000, 30_000), (200_000, 200_000), 1),
+            *_of_compression("lz4", (15_000, 15_000), (60_000, 60_000), 1),
+            *_of_compression("zstd", (15_000, 15_000), (60_000, 60_000), 1),
         ),
     ),
     Group(
@@ -266,7 +266,7 @@ GROUPS = (
                 "produce, 50 scripted brokers",
                 Scenario(
                     f"{_BROKERS}: produce to 50 scripted brokers",
-                    _produce(1_500_000, 700_000),
+                    _produce(1_000_000, 100_000),
                     field="key",
                     partitions=100,
                     brokers=50,
