@@ -141,7 +141,7 @@ class Release:
         found: list[Any] = []
         try:
             consumer.assign([TopicPartition(topic, 0, 0)])
-            wait_until(lambda: _collect(consumer, found, count), 30, f"{count} records of {topic}")
+            wait_until(lambda: _collect(consumer, found, count), 60, f"{count} records of {topic}")
         finally:
             consumer.close()
         return [

@@ -101,7 +101,7 @@ def test_what_was_confirmed_is_there_after_a_broker_was_killed_and_started_again
         full_speed = FullSpeed(producer, topics[1], dropped)
         wait_for_more(in_turn, full_speed)
         release.server.kill()
-        wait_until(lambda: bool(in_turn.failed), 30, "an error")
+        wait_until(lambda: bool(in_turn.failed), 60, "an error")
         release.server.restart()
         wait_for_more(in_turn, full_speed)
         in_turn.stop()
@@ -175,7 +175,7 @@ def test_queues_are_bounded_and_full_where_asked_for_while_a_broker_stands_still
         assert next(iter(pyklient.read(release.bootstrap, loads[0].topic)))  # the broker serves again
         for load in loads.values():
             last = KeyedMessage(load.topic, b"-1", key=b"key")
-            wait_until(partial(accepts, load.producer, last), 30, "space in the queue")
+            wait_until(partial(accepts, load.producer, last), 60, "space in the queue")
             load.producer.close(60)
             assert load.producer.dropped_count == len(load.dropped.values)
             found = set(map(int, stored(release.bootstrap, load.topic)))

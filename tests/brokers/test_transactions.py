@@ -79,7 +79,7 @@ def test_a_thousand_transactions_in_a_row(release: Release, new_name: NewName) -
     assert values(release.bootstrap, topic, "read_committed") == expected
 
     wait_until(
-        lambda: committed_offsets(release, group) == {0: 999}, 30, "the offsets of the last transaction"
+        lambda: committed_offsets(release, group) == {0: 999}, 60, "the offsets of the last transaction"
     )
 
 
@@ -118,7 +118,7 @@ def test_a_successor_that_initializes_before_it_looks_up_the_offset_begins_where
     ):
         with zombie.transaction():
             zombie.send_offsets_to_transaction({where: 1}, member)
-        wait_until(lambda: committed_offsets(release, group) == {0: 1}, 30, "the offset of the transaction")
+        wait_until(lambda: committed_offsets(release, group) == {0: 1}, 60, "the offset of the transaction")
         zombie.begin_transaction()
         zombie.send_offsets_to_transaction({where: 2}, member)
         owner.init_transactions()
@@ -128,7 +128,7 @@ def test_a_successor_that_initializes_before_it_looks_up_the_offset_begins_where
         assert next(iter(stream)).value == b"1"
         with owner.transaction():
             owner.send_offsets_to_transaction({where: 2}, member)
-        wait_until(lambda: committed_offsets(release, group) == {0: 2}, 30, "the offset of the successor")
+        wait_until(lambda: committed_offsets(release, group) == {0: 2}, 60, "the offset of the successor")
 
 
 def test_a_transaction_past_its_time_out_is_aborted_by_the_brokers(

@@ -55,7 +55,7 @@ def test_while_a_broker_stands_still_the_queue_is_bounded_and_full_and_what_is_c
                 full += 1
             most = max(most, len(accepted) - given_up)
         broker.process.resume()
-        wait_until(lambda: accepts(producer, KeyedMessage(topic, b"last")), 30, "space in the queue")
+        wait_until(lambda: accepts(producer, KeyedMessage(topic, b"last")), 60, "space in the queue")
     assert full > 0
     # The queue, the batch that is being filled, the one in the event handler, and one that was just dropped.
     assert most <= _QUEUE + 3 * _BATCH

@@ -175,7 +175,7 @@ def test_a_group_of_brokers_and_one_in_zookeeper_may_have_the_same_name(
     assert (only["coordination"], only["lag"]) == ("kafka", 22)
     member = Consumer({"bootstrap.servers": servers, "group.id": group, "log_level": 0})
     member.subscribe([topic])
-    wait_until(lambda: member.poll(0.1) is None and bool(member.assignment()), 30, "an assignment")
+    wait_until(lambda: member.poll(0.1) is None and bool(member.assignment()), 60, "an assignment")
     both = _described(groups("describe", group, "--json"))
     assert (both["coordination"], both["kafka"]["coordination"]) == ("zookeeper", "kafka")
     assert len(both["kafka"]["members"]) == 1

@@ -28,7 +28,7 @@ from pyklient.topic_partition import TopicPartition
 
 __all__ = ["Feed", "own_threads", "wait_for"]
 
-_PATIENCE = 30.0
+_PATIENCE = 60.0
 _numbers = itertools.count(1)
 
 

@@ -171,7 +171,7 @@ class MixedGroup:
             return False
 
         try:
-            wait_until(settled, 30, "partitions owned as they should be")
+            wait_until(settled, 60, "partitions owned as they should be")
         except TimeoutError as error:
             raise TimeoutError(f"{error}\nexpected {expected}\nfound    {self._owners()}") from None
         for number, committed in self._scalas.items():
@@ -215,7 +215,7 @@ class MixedGroup:
         self._producer.join(30)
         everything = {(number, at) for number in range(self._partitions) for at in range(self._produced)}
         try:
-            wait_until(lambda: everything <= set(self._handed()), 30, "all records handed out")
+            wait_until(lambda: everything <= set(self._handed()), 60, "all records handed out")
         except TimeoutError as error:
             raise TimeoutError(f"{error}: {sorted(everything - set(self._handed()))[:20]}") from None
         while self.members:

@@ -54,7 +54,7 @@ def test_kafka_python_reads_in_a_session(bootstrap: str, new_topic: NewTopic, ne
             return len(found) >= count
 
         for count in range(200, 240, 8):
-            wait_until(partial(read, count), 30, f"{count} messages read")
+            wait_until(partial(read, count), 60, f"{count} messages read")
             fill(bootstrap, topic, 4, 2)
         check_sessions(proxy)
     read_from = [[offset for home, offset in found if home == partition] for partition in range(4)]

@@ -62,13 +62,13 @@ def test_a_peers_group_shares_commits_and_goes_on(
     ):
         shares = wait_assigned(bootstrap, group, members=2, partitions=4)
         produce(bootstrap, topic, 4, 0, 25)
-        wait_until(lambda: len(one.messages) + len(two.messages) >= 100, 30, "all messages read")
+        wait_until(lambda: len(one.messages) + len(two.messages) >= 100, 60, "all messages read")
         assert {partition for partition, _ in one.messages} == shares["one"]
         assert {partition for partition, _ in two.messages} == shares["two"]
     assert committed(bootstrap, group, topic) == dict.fromkeys(range(4), 25)
     produce(bootstrap, topic, 4, 25, 30)
     with Polling(peer, bootstrap, group, topic, "three") as three:
-        wait_until(lambda: len(three.messages) >= 20, 30, "the rest read")
+        wait_until(lambda: len(three.messages) >= 20, 60, "the rest read")
     assert sorted(three.messages) == [
         (partition, number) for partition in range(4) for number in range(25, 30)
     ]
@@ -81,13 +81,13 @@ def test_pyklient_goes_on_where_a_peer_committed_and_the_reverse(
     topic, group = new_topic(), new_name()
     produce(bootstrap, topic, 1, 0, 10)
     with Polling(peer, bootstrap, group, topic, "first") as first:
-        wait_until(lambda: len(first.messages) == 10, 30, "ten messages read")
+        wait_until(lambda: len(first.messages) == 10, 60, "ten messages read")
     produce(bootstrap, topic, 1, 10, 20)
     ours = read_group(bootstrap, group, topic, 10)
     assert [message.offset for message in ours] == list(range(10, 20))
     produce(bootstrap, topic, 1, 20, 30)
     with Polling(peer, bootstrap, group, topic, "last") as last:
-        wait_until(lambda: len(last.messages) == 10, 30, "ten more read")
+        wait_until(lambda: len(last.messages) == 10, 60, "ten more read")
     assert [offset for _, offset in last.messages] == list(range(20, 30))
 
 
@@ -109,7 +109,7 @@ def test_members_of_three_clients_share_one_group(
         }
         produce(bootstrap, topic, 6, 0, 20)
         members: list[Member | Polling] = [ours, *theirs]
-        wait_until(lambda: sum(len(member.messages) for member in members) >= 120, 30, "all messages read")
+        wait_until(lambda: sum(len(member.messages) for member in members) >= 120, 60, "all messages read")
         found = sorted(where for member in members for where in member.messages)
         assert found == [(partition, offset) for partition in range(6) for offset in range(20)]
         assert {partition for partition, _ in ours.messages} == shares["pyklient"]

@@ -268,7 +268,7 @@ def test_a_server_that_is_not_there_is_an_error_in_time_and_takes_little_of_the_
     session.close()
     with pytest.raises(ClosedError):
         session.ask(Read("/"), 1)
-    wait_until(lambda: not _threads(), 30, "the end of all threads")
+    wait_until(lambda: not _threads(), 60, "the end of all threads")
 
 
 def test_a_host_without_an_address_is_the_reason_that_the_error_gives() -> None:
@@ -313,7 +313,7 @@ def test_a_session_that_expires_is_replaced_and_its_end_is_told(
         began = time.monotonic()
         session.close()
         assert time.monotonic() - began < 20
-        wait_until(lambda: not _threads(), 30, "the end of all threads")
+        wait_until(lambda: not _threads(), 60, "the end of all threads")
 
 
 def test_a_session_continues_after_a_short_loss_of_the_connection(address: str) -> None:

@@ -46,7 +46,7 @@ def committed(bootstrap_servers: str, group: str, topic: str) -> dict[int, int]:
 def wait_committed(bootstrap_servers: str, group: str, topic: str, offsets: Mapping[int, int]) -> None:
     """Return when the committed offsets of *group* are exactly *offsets*, by partition."""
     wait_until(
-        lambda: committed(bootstrap_servers, group, topic) == offsets, 30, f"{offsets} committed", poll=0.05
+        lambda: committed(bootstrap_servers, group, topic) == offsets, 60, f"{offsets} committed", poll=0.05
     )
 
 

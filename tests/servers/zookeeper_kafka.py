@@ -115,7 +115,7 @@ class ZooKeeperKafka:
         with connected(self.zookeeper_connect) as client:
             for path, content in nodes.items():
                 client.create(path, json.dumps(content).encode(), makepath=True)
-        wait_until(lambda: self._leads(name, partitions), 30, f"leaders of {name}")
+        wait_until(lambda: self._leads(name, partitions), 60, f"leaders of {name}")
         return name
 
     def _is_ready(self) -> bool:

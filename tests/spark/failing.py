@@ -22,7 +22,7 @@ def fails_once(address: str, topic: str, stored: int) -> Callable[[Iterable[Any]
         yield from rows
         if first_attempt:
             with SimpleConsumer(address) as consumer:
-                wait_until(lambda: consumer.get_offsets_before(topic, 0, -1, 1)[0] >= stored, 30, "records")
+                wait_until(lambda: consumer.get_offsets_before(topic, 0, -1, 1)[0] >= stored, 60, "records")
             raise RuntimeError("this attempt fails")
 
     return rows_until_failure

@@ -45,7 +45,7 @@ class Member(MemberProcess):
         """(partition, offset) of what was handed out so far, in order."""
         return [(event["partition"], event["offset"]) for event in self.events if "offset" in event]
 
-    def wait_messages(self, count: int, timeout: float = 30) -> None:
+    def wait_messages(self, count: int, timeout: float = 60) -> None:
         """Return once *count* messages have been handed out."""
         try:
             wait_until(lambda: len(self.messages) >= count, timeout, f"{count} messages")

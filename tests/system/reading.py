@@ -9,7 +9,7 @@ from tests.servers.process import wait_until
 
 __all__ = ["PATIENCE_MS", "connector", "read_group", "wait_assigned"]
 
-PATIENCE_MS = 30_000
+PATIENCE_MS = 60_000
 
 
 def connector(bootstrap: str, group: str, **options: Any) -> ConsumerConnector:
@@ -34,7 +34,7 @@ def read_group(bootstrap: str, group: str, topic: str, count: int, **options: An
 
 
 def wait_assigned(
-    bootstrap: str, group: str, members: int, partitions: int, timeout: float = 30, poll: float = 0.1
+    bootstrap: str, group: str, members: int, partitions: int, timeout: float = 60, poll: float = 0.1
 ) -> dict[str, set[int]]:
     """Client id → partitions, once *members* members of a stable group share *partitions* partitions."""
     found: dict[str, set[int]] = {}

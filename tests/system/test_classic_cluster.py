@@ -100,7 +100,7 @@ def test_an_asynchronous_producer_tells_what_it_dropped_while_a_leader_of_0_10_w
     with connected(three_of_0_10[0].zookeeper_connect) as client:
         content = {"version": 1, "partitions": {"0": [0, 1, 2]}}
         client.create(f"/brokers/topics/{topic}", json.dumps(content).encode(), makepath=True)
-    wait_until(lambda: leaders(bootstrap, topic).get(0) == 0, 30, "a leader")
+    wait_until(lambda: leaders(bootstrap, topic).get(0) == 0, 60, "a leader")
     send_while_a_leader_is_killed(bootstrap, topic, lambda broker_id: three_of_0_10[broker_id].kill())
 
 

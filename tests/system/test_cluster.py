@@ -132,7 +132,7 @@ def through_a_kill(three: KraftCluster, names: NewName, victim: Callable[[str, s
     flow = Flow(three.bootstrap_servers, topic)
     wait_assigned(three.bootstrap_servers, group, members=2, partitions=_PARTITIONS)
     flow.more(5_000)
-    wait_until(lambda: len(reading.messages) > 1_000, 30, "messages flow")
+    wait_until(lambda: len(reading.messages) > 1_000, 60, "messages flow")
     node = victim(topic, group)
     three.kill(node)
     flow.more(5_000)
@@ -202,7 +202,7 @@ def test_a_description_names_leaders_and_replicas(three: KraftCluster, new_name:
     with Admin(three.bootstrap_servers) as administrator:
         assert sorted(node.id for node in administrator.cluster().brokers) == [1, 2, 3]
         # That one broker knows it does not mean that the next one does.
-        wait_until(lambda: topic in administrator.topics(), 30, "the topic to be known")
+        wait_until(lambda: topic in administrator.topics(), 60, "the topic to be known")
         described = administrator.describe_topic(topic)
     assert {item.partition: item.leader for item in described.partitions} == leaders(
         three.bootstrap_servers, topic

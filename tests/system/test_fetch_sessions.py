@@ -59,12 +59,12 @@ def test_a_quiet_consumer_names_no_partitions_and_gets_none(
             range(PARTITIONS)
         )
         read_so_far = len(proxy.exchanges)
-        wait_until(lambda: len(proxy.exchanges) >= read_so_far + 8, 30, "some fetches without news")
+        wait_until(lambda: len(proxy.exchanges) >= read_so_far + 8, 60, "some fetches without news")
         quiet = len(proxy.exchanges) - 3
         with Producer(bootstrap) as producer:
             producer.send(topic, b"second", partition=7).result(timeout=30)
         assert next(stream).partition == 7
-        wait_until(lambda: seen(proxy.exchanges[-1]).answered == set(), 30, "silence again")
+        wait_until(lambda: seen(proxy.exchanges[-1]).answered == set(), 60, "silence again")
     fetches = [seen(exchange) for exchange in proxy.exchanges]
     opening, first = fetches[0], fetches[1]
     assert opening.session == (0, 0)
@@ -144,7 +144,7 @@ def test_a_topic_that_is_created_again_is_not_taken_for_the_old_one(
             producer.send(topic, b"old %d" % number).result(timeout=30)
         assert [next(stream).value for _ in range(3)] == [b"old 0", b"old 1", b"old 2"]
         admin.delete_topic(topic)
-        wait_until(lambda: topic not in admin.topics(), 30, "the topic gone")
+        wait_until(lambda: topic not in admin.topics(), 60, "the topic gone")
         admin.create_topic(topic, partitions=1)
         with Producer(bootstrap) as another:
             for number in range(5):

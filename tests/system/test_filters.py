@@ -56,7 +56,7 @@ def create_again(admin: Admin, topic: str) -> None:
             return False
         return True
 
-    wait_until(created, 30, f"{topic} created again", poll=0.02)
+    wait_until(created, 60, f"{topic} created again", poll=0.02)
 
 
 @pytest.mark.brokers(real=True)
@@ -73,8 +73,8 @@ def test_topics_join_and_leave_while_a_loop_reads(
             assert read(stream, 20) == [f"{topic}{number}" for number in range(20)]
         assert list(stream.topics) == [first, second]
         admin.delete_topic(first)
-        wait_until(lambda: stream.topics == (second,), 30, "the end of the deleted topic")
-        wait_until(lambda: first not in admin.topics(), 30, "the deletion")
+        wait_until(lambda: stream.topics == (second,), 60, "the end of the deleted topic")
+        wait_until(lambda: first not in admin.topics(), 60, "the deletion")
         admin.create_topic(first, partitions=1, replication_factor=1)
         fill(bootstrap, first, 30, "again")
         assert read(stream, 30) == [f"again{number}" for number in range(30)]
@@ -121,8 +121,8 @@ def test_topics_join_and_leave_a_zookeeper_group_while_a_loop_reads(
             lambda: stored_in_zookeeper(zookeeper_kafka, group, first).get(0) == "20", 60, "the commit"
         )
         admin.delete_topic(first)
-        wait_until(lambda: stream.topics == (second,), 30, "the end of the deleted topic")
-        wait_until(lambda: first not in admin.topics(), 30, "the deletion")
+        wait_until(lambda: stream.topics == (second,), 60, "the end of the deleted topic")
+        wait_until(lambda: first not in admin.topics(), 60, "the deletion")
         fill(bootstrap, zookeeper_kafka.create_topic(first, 2), 30, "again")
         assert read(stream, 30) == [f"again{number}" for number in range(30)]
         names = {f"{prefix}-{number}" for number in range(100)}
@@ -153,7 +153,7 @@ def test_row_10_a_hundred_topics_at_once_are_read_and_internal_ones_are_not(
         with Producer(bootstrap) as producer:
             for topic in topics:
                 producer.send(topic, topic.encode())
-        wait_until(lambda: set(streams[0].topics) == topics, 30, "all topics")
+        wait_until(lambda: set(streams[0].topics) == topics, 60, "all topics")
         assert set(read(streams[0], 50) + read(streams[1], 50)) == topics
         for shown in (True, False):
             with ConsumerConnector(

@@ -108,7 +108,7 @@ def test_each_strategy_deals_out_every_partition_of_two_topics(
             shares = [member.assignment for member in admin.describe_group(group).members]
             return {partition for share in shares for partition in share} == expected
 
-        wait_until(dealt, 30, "both topics dealt out to two members", poll=0.1)
+        wait_until(dealt, 60, "both topics dealt out to two members", poll=0.1)
         described = admin.describe_group(group)
         assert described.protocol == strategy
         counts = sorted(len(member.assignment) for member in described.members)
@@ -264,7 +264,7 @@ def test_a_topic_created_while_a_group_waits_for_it_is_read_from_its_start(
     with connector(bootstrap, group, metadata_max_age_ms=300) as reader:
         stream = reader.stream(late)
         with Admin(bootstrap) as admin:
-            wait_until(lambda: group in [found.group_id for found in admin.groups()], 30, f"{group} exists")
+            wait_until(lambda: group in [found.group_id for found in admin.groups()], 60, f"{group} exists")
             admin.create_topic(late, partitions=2)
         produce(bootstrap, late, partitions=2, each=5)
         messages = list(itertools.islice(stream, 10))

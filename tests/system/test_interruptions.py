@@ -111,5 +111,5 @@ def test_a_send_that_a_stopped_broker_never_takes_fails_within_its_time(
             assert time.monotonic() - started < 20
         finally:
             any_broker.restart()
-        wait_until(lambda: leaders(bootstrap, topic).get(0, -1) >= 0, 30, "a leader")
+        wait_until(lambda: leaders(bootstrap, topic).get(0, -1) >= 0, 60, "a leader")
         assert producer.send(topic, b"after").result(timeout=60).offset == 1

@@ -43,7 +43,7 @@ def test_a_program_that_was_stopped_past_its_session_takes_no_commit_back(
     job = new_job(bootstrap, name, tmp_path)
     with Admin(bootstrap) as admin, start(job) as stopped:
         try:
-            wait_until(lambda: found.size > 10_000, 30, "the first messages")
+            wait_until(lambda: found.size > 10_000, 60, "the first messages")
             stopped.send_signal(signal.SIGSTOP)
             before = remembered(admin.group_offsets(name))
             with start(job) as next_owner:

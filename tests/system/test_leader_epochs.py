@@ -47,12 +47,12 @@ def test_commits_have_the_leader_epochs_that_java_commits(
     assert 0 <= epochs[0] < epochs[5]
 
     with JavaConsumer(bootstrap, javas, topic) as java:
-        wait_until(lambda: len(java.messages) == 6, 30, "Java reads all")
+        wait_until(lambda: len(java.messages) == 6, 60, "Java reads all")
         java.leave()
     assert stored(bootstrap, javas, partition) == committed[6]
 
     with JavaConsumer(bootstrap, ours, topic) as java:
-        wait_until(lambda: len(java.messages) == 3, 30, "Java reads on")
+        wait_until(lambda: len(java.messages) == 3, 60, "Java reads on")
         java.leave()
         assert java.messages == [(0, 3), (0, 4), (0, 5)]
     assert stored(bootstrap, ours, partition) == committed[6]

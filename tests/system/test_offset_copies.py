@@ -72,9 +72,9 @@ def test_offsets_are_copied_while_a_group_runs_and_it_goes_on_at_the_copies(
         members = start(in_zookeeper)
         try:
             load.go_on()
-            wait_until(lambda: min(watch.offsets("zookeeper")) > 0, 30, "the first commits")
+            wait_until(lambda: min(watch.offsets("zookeeper")) > 0, 60, "the first commits")
             with copied(admin, group, "kafka"):
-                wait_until(lambda: min(watch.offsets("kafka")) > 0, 30, "the first copies")
+                wait_until(lambda: min(watch.offsets("kafka")) > 0, 60, "the first copies")
                 for _ in range(10):
                     in_kafka_now = watch.offsets("kafka")
                     assert all(map(le, in_kafka_now, watch.offsets("zookeeper"))), "a copy is never ahead"
@@ -91,13 +91,13 @@ def test_offsets_are_copied_while_a_group_runs_and_it_goes_on_at_the_copies(
 
             before = seen(everyone)
             members = start(in_kafka)
-            wait_until(lambda: seen(everyone) > before + 200, 30, "more messages")
+            wait_until(lambda: seen(everyone) > before + 200, 60, "more messages")
             if groups_in_kafka:
                 with pytest.raises(BrokerError, match="because a broker coordinates its members"):
                     admin.copy_offsets(group, "kafka", execute=True)
             with copied(admin, group, "zookeeper"):
                 wanted = sum(watch.offsets("zookeeper")) + 1
-                wait_until(lambda: sum(watch.offsets("zookeeper")) >= wanted, 30, "more copies")
+                wait_until(lambda: sum(watch.offsets("zookeeper")) >= wanted, 60, "more copies")
                 for _ in range(10):
                     in_zookeeper_now = watch.offsets("zookeeper")
                     assert all(map(le, in_zookeeper_now, watch.offsets("kafka"))), "a copy is never ahead"

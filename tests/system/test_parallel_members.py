@@ -43,7 +43,7 @@ class Handled:
 
     def wait(self, count: int) -> None:
         """Return once *count* messages have been handled."""
-        wait_until(lambda: self.counts.total() >= count, 30, f"{count} messages")
+        wait_until(lambda: self.counts.total() >= count, 60, f"{count} messages")
 
 
 class Member:

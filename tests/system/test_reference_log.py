@@ -46,8 +46,8 @@ def test_a_log_of_several_segments_survives_sigkill_with_every_acknowledged_reco
     thread = threading.Thread(target=produce, daemon=True)
     thread.start()
     enough = 3 * _SEGMENT // 100 + 1
-    wait_until(lambda: len(segments(broker.data, topic)) > 4, 30, "four segments rolled")
-    wait_until(lambda: sent[enough].done(), 30, "three segments acknowledged")
+    wait_until(lambda: len(segments(broker.data, topic)) > 4, 60, "four segments rolled")
+    wait_until(lambda: sent[enough].done(), 60, "three segments acknowledged")
     broker.kill()
     stop.set()
     thread.join(30)

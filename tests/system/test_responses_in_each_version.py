@@ -110,7 +110,7 @@ def group(talk: Talk, new_name: NewName) -> str:
         request = FindCoordinatorRequest(key=name)
         return talk.ask(request, FindCoordinatorResponse, 2).error_code == 0
 
-    wait_until(ready, 30, "a coordinator")
+    wait_until(ready, 60, "a coordinator")
     return name
 
 
@@ -178,7 +178,7 @@ def test_what_produce_refuses_it_names(talk: Talk, new_topic: NewTopic, new_name
     def code(name: str, partition: int, count: int, acks: int = -1) -> int:
         return talk.client.produce(name, partition, batch(count), version=9, acks=acks).error_code
 
-    wait_until(lambda: code(topic, 0, 1) == 0, 30, "the leader takes records")
+    wait_until(lambda: code(topic, 0, 1) == 0, 60, "the leader takes records")
     assert code(new_name(), 0, 1) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert code(topic, 1, 1) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert code(topic, 0, 1, acks=2) == ErrorCode.INVALID_REQUIRED_ACKS
@@ -221,7 +221,7 @@ def test_the_coordinator_of_a_group_is_found_in_every_version(talk: Talk, group:
 def test_list_offsets_knows_the_special_times_and_the_times_between(talk: Talk, new_topic: NewTopic) -> None:
     topic = new_topic()
     wait_until(
-        lambda: talk.client.produce(topic, 0, batch(3)).error_code == 0, 30, "the leader takes records"
+        lambda: talk.client.produce(topic, 0, batch(3)).error_code == 0, 60, "the leader takes records"
     )
     talk.client.produce(topic, 0, batch(5))
     at = {time: talk.client.offset_at(topic, 0, time) for time in (-1, -2, -3, -4, -5, 1002, 5000)}
@@ -335,8 +335,8 @@ def test_topics_are_deleted_by_name_and_by_id_and_start_empty_when_made_again(
     assert create(talk, a) == (0, 1)
     assert create(talk, b) == (0, 1)
     # Kafka answers before the broker's own metadata has the new topic.
-    wait_until(lambda: talk.topic_id(b) not in (identity, NO_TOPIC), 30, "the new topic's id")
-    wait_until(lambda: talk.client.produce(a, 0, batch(1)).base_offset == 0, 30, "an empty log")
+    wait_until(lambda: talk.topic_id(b) not in (identity, NO_TOPIC), 60, "the new topic's id")
+    wait_until(lambda: talk.client.produce(a, 0, batch(1)).base_offset == 0, 60, "an empty log")
 
 
 @pytest.mark.brokers(min="4.3")
@@ -362,7 +362,7 @@ def test_partitions_can_be_added_and_not_taken_away(
 
     assert grow(4) == 0
     wait_until(
-        lambda: talk.client.produce(topic, 3, batch(), version=9).error_code == 0, 30, "the new partition"
+        lambda: talk.client.produce(topic, 3, batch(), version=9).error_code == 0, 60, "the new partition"
     )
     assert grow(4) == grow(1) == ErrorCode.INVALID_PARTITIONS
     assert grow(1, new_name()) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -442,7 +442,7 @@ def test_committed_positions_go_with_their_topic(talk: Talk, group: str, topic: 
     assert commit(talk, group, topic, 17, 7) == 0
     request = DeleteTopicsRequest(topic_names=[topic], timeout_ms=20_000)
     assert talk.ask(request, DeleteTopicsResponse, 3).responses[0].error_code == 0
-    wait_until(lambda: committed(talk, group, topic)[0] == (-1, ""), 30, "no offset of a topic that is gone")
+    wait_until(lambda: committed(talk, group, topic)[0] == (-1, ""), 60, "no offset of a topic that is gone")
 
 
 def test_committed_positions_go_with_their_group(talk: Talk, group: str, topic: str) -> None:

@@ -201,7 +201,7 @@ def wait_for_coordinator(servers: str, group: str) -> None:
             return False
         return True
 
-    wait_until(is_there, 30, f"the group coordinator of {group}")
+    wait_until(is_there, 60, f"the group coordinator of {group}")
 
 
 @pytest.mark.parametrize(

@@ -249,14 +249,14 @@ def test_offsets_are_committed_with_the_transaction(
     with producer.transaction():
         producer.send_offsets_to_transaction({first: 3}, GroupMetadata(group))
         producer.send_offsets_to_transaction({second: 5}, GroupMetadata(group))
-    wait_until(lambda: committed() == {first: 3, second: 5}, 30, "the offsets of the transaction")
+    wait_until(lambda: committed() == {first: 3, second: 5}, 60, "the offsets of the transaction")
     producer.begin_transaction()
     producer.send_offsets_to_transaction({first: 7}, GroupMetadata(group))
     producer.abort_transaction()
     with producer.transaction():
         producer.send(topic, b"1")
         producer.send_offsets_to_transaction({second: 6}, GroupMetadata(group))
-    wait_until(lambda: committed() == {first: 3, second: 6}, 30, "the offsets of the transaction")
+    wait_until(lambda: committed() == {first: 3, second: 6}, 60, "the offsets of the transaction")
 
 
 def test_offsets_of_a_member_that_is_not_in_the_group_are_refused(

@@ -28,14 +28,15 @@ def test_a_thread_that_waits_for_the_interpreter_runs_while_the_checksum_of_a_lo
     hour_of_the_interpreter: None, decoder: Callable[[bytes], int] | None
 ) -> None:
     data = encode_batch([NewRecord(1000, None, b"v" * 1_000_000)] * 4)
-    ran = threading.Event()
+    go_on, ran = threading.Event(), threading.Event()
 
-    def sleep() -> None:
-        time.sleep(0.01)
+    def run() -> None:
+        go_on.wait(60)
         ran.set()
 
-    sleeper = threading.Thread(target=sleep)
-    sleeper.start()
+    waiter = threading.Thread(target=run)
+    waiter.start()
+    go_on.set()
     awake = time.monotonic() + 0.1
     while time.monotonic() < awake:  # computes only, so the other thread wakes and waits
         pass
@@ -45,4 +46,4 @@ def test_a_thread_that_waits_for_the_interpreter_runs_while_the_checksum_of_a_lo
         if ran.is_set():
             break
     assert ran.is_set()
-    sleeper.join()
+    waiter.join(30)

@@ -29,7 +29,7 @@ ROWS = 30_000
 
 def wait_stored(bootstrap: str, topic: str, count: int) -> None:
     with SimpleConsumer(bootstrap) as consumer:
-        wait_until(lambda: consumer.get_offsets_before(topic, 0, -1, 1)[0] >= count, 30, "records")
+        wait_until(lambda: consumer.get_offsets_before(topic, 0, -1, 1)[0] >= count, 60, "records")
 
 
 def killed_once(batches: Iterator[Any], options: SinkOptions) -> Iterator[Any]:

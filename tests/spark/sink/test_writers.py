@@ -268,7 +268,7 @@ def test_a_batch_that_is_run_again_after_a_restart_has_the_same_headers(
     def fail_while_broken(batches: Iterator[Any]) -> Iterator[Any]:
         yield from batches
         with SimpleConsumer(address) as consumer:
-            wait_until(lambda: consumer.get_offsets_before(topic, 0, -1, 1)[0] >= 10_000, 30, "records")
+            wait_until(lambda: consumer.get_offsets_before(topic, 0, -1, 1)[0] >= 10_000, 60, "records")
         if broken.exists():
             raise RuntimeError("it is broken")
 
