@@ -101,7 +101,7 @@ def test_what_is_handed_out_again_is_the_same_as_messages_and_as_columns(
     assert handed == sorted([*range(300), 0, 150, 299])
     with ConsumerConnector(**options) as connector:
         stream = connector.stream(topic)
-        batches = stream.arrow_batches()
+        batches = stream.arrow_batches(timeout=30)
         first = next(batches)
         stream.redeliver()
         again = next(batches)

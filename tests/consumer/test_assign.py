@@ -222,7 +222,7 @@ def test_a_batch_that_decompresses_to_more_than_the_option_allows_is_an_error(fe
     feed.append(topic, encode_batch([NewRecord(0, None, bytes(100_000), ())], compression=Compression.GZIP))
     with connect(feed, max_decompressed_bytes=50_000) as connector:
         stream = connector.stream(topic)
-        for loop in (iter(stream), stream.arrow_batches()):
+        for loop in (iter(stream), stream.arrow_batches(timeout=30)):
             with pytest.raises(MessageTooLargeError, match=f"{topic}-0 at offset 0.*max_decompressed_bytes"):
                 next(loop)
     with pytest.raises(MessageTooLargeError, match="max_decompressed_bytes"):

@@ -88,11 +88,11 @@ def test_an_arrow_loop_and_a_loop_over_batches_go_on_at_the_offset_too(feed: Fee
     partition = TopicPartition(feed.topic(1, *LETTERS), 0)
     with connect(feed) as connector:
         stream = connector.stream(partition.topic)
-        lists = stream.batches(4)
+        lists = stream.batches(4, timeout=30)
         assert offsets(next(lists)) == [0, 1, 2, 3]
         stream.seek(partition, 2)
         assert offsets(next(lists)) == [2, 3, 4, 5]
-        columns = stream.arrow_batches(3)
+        columns = stream.arrow_batches(3, timeout=30)
         assert next(columns).column("offset").to_pylist() == [6, 7, 8]
         stream.seek(partition, 1)
         assert next(columns).column("offset").to_pylist() == [1, 2, 3]

@@ -161,14 +161,10 @@ def test_a_long_dialogue_goes_on_as_long_as_answers_come(
         session = ZooKeeper(ZooKeeperSettings(address=f"{proxy.address}{slash}{chroot}"))
         session.ask(Read("/"), 10)
         assert session.play(dialogue(), 3, per_answer=True) == "the end"
-        with pytest.raises(
-            KafkaTimeoutError, match=r"within 3 s, in which it answered [1-7] other requests"
-        ):
+        with pytest.raises(KafkaTimeoutError, match=r"within 3 s, in which it answered [1-7] other requests"):
             session.play(dialogue(), 3)
         proxy.stall()
-        with pytest.raises(
-            KafkaTimeoutError, match=r"did not answer a request for / within 3 s; it is not"
-        ):
+        with pytest.raises(KafkaTimeoutError, match=r"did not answer a request for / within 3 s; it is not"):
             session.play(dialogue(), 3, per_answer=True)
         session.close()
 

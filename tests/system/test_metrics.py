@@ -119,7 +119,7 @@ def test_a_connectors_metrics_are_what_it_read_and_committed(
             assert (found.consumed.records, found.lag) == (250, 350)
             assert (found.commits.commits, found.commits.failed) == (1, 0)
             assert found.commits.offsets == 3, "an offset that was looked up is committed too"
-            for batch in stream.batches(100):
+            for batch in stream.batches(100, timeout=30):
                 got += batch
                 if len(got) >= 600:
                     break
@@ -157,9 +157,9 @@ def test_what_is_handed_out_again_or_dropped_counts_as_often_as_a_loop_got_it(
         got = list(islice(stream, 10))
         stream.redeliver()
         got += islice(stream, 5)
-        got += next(stream.batches(20))
+        got += next(stream.batches(20, timeout=30))
         stream.redeliver()
-        got += next(stream.batches(30))
+        got += next(stream.batches(30, timeout=30))
         stream.seek(partition, 90)
         got += islice(stream, 4)
         found = reader.metrics()

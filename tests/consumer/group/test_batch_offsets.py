@@ -20,7 +20,7 @@ def test_the_offsets_after_a_batch_come_with_the_metadata_of_the_member(feed: Fe
     topic, group = feed.topic(2, "a", "b", "c"), feed.name()
     with connect(feed, group) as connector:
         stream = connector.stream(topic)
-        batches = stream.batches(max_records=2)
+        batches = stream.batches(max_records=2, timeout=30)
         batch = next(batches)
         found = stream.batch_offsets(batch)
         assert found.offsets == {TopicPartition(topic, 0): OffsetAndMetadata(2, leader_epoch=0)}
@@ -42,7 +42,7 @@ def test_a_batch_whose_partitions_were_revoked_has_no_offsets(
     }
     with connect(feed, group, **options) as connector, connect(feed, group, **options) as other:
         stream = connector.stream(topic)
-        batch = next(stream.batches())
+        batch = next(stream.batches(timeout=30))
         before = connector.group_metadata()
         assert stream.batch_offsets(batch).group_metadata == before
         joining = threading.Thread(target=other.stream, args=(topic,))
@@ -62,7 +62,7 @@ def test_a_batch_before_a_seek_has_no_offsets(feed: Feed) -> None:
     topic = feed.topic(1, "a", "b")
     with connect(feed, feed.name()) as connector:
         stream = connector.stream(topic)
-        batch = next(stream.batches(max_records=1))
+        batch = next(stream.batches(max_records=1, timeout=30))
         stream.seek(TopicPartition(topic, 0), "end")
         with pytest.raises(CommitError, match=f"{topic}-0"):
             stream.batch_offsets(batch)
@@ -73,8 +73,8 @@ def test_offsets_that_would_be_committed_elsewhere_too_are_an_error(feed: Feed) 
     with connect(feed, feed.name(), enable_auto_commit=True) as connector:
         stream = connector.stream(topic)
         with pytest.raises(ConfigurationError, match="set enable_auto_commit=False"):
-            stream.batch_offsets(next(stream.batches()))
+            stream.batch_offsets(next(stream.batches(timeout=30)))
     with ConsumerConnector(feed.bootstrap_servers, auto_offset_reset="earliest") as connector:
         stream = connector.stream(topic)
         with pytest.raises(ConfigurationError, match="set group_id"):
-            stream.batch_offsets(next(stream.batches()))
+            stream.batch_offsets(next(stream.batches(timeout=30)))

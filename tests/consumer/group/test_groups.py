@@ -164,7 +164,7 @@ def test_messages_that_come_again_take_no_commit_back(feed: Feed) -> None:
     topic, group = feed.topic(2, "a", "b", "c"), feed.name()
     with connect(feed, group, client_id="a", enable_auto_commit=False) as connector:
         stream = connector.stream(topic)
-        assert values(next(stream.batches(3))) == ["a", "b", "c"]  # which are in hand
+        assert values(next(stream.batches(3, timeout=30))) == ["a", "b", "c"]  # which are in hand
         with connect(feed, group, client_id="b") as other:
             other.stream(topic)
             wait_for(lambda: held(connector) == {0}, "the rebalance")
@@ -187,7 +187,7 @@ def test_a_position_that_the_program_goes_back_to_is_committed_also_if_messages_
     topic, group = feed.topic(2, "a", "b", "c"), feed.name()
     with connect(feed, group, client_id="a", enable_auto_commit=False) as connector:
         stream = connector.stream(topic)
-        assert values(next(stream.batches(3))) == ["a", "b", "c"]
+        assert values(next(stream.batches(3, timeout=30))) == ["a", "b", "c"]
         with connect(feed, group, client_id="b") as other:
             other.stream(topic)
             wait_for(lambda: held(connector) == {0}, "the rebalance")

@@ -109,7 +109,7 @@ def test_named_offsets_are_committed_and_those_of_others_are_an_error(kept: Kept
 
 def test_a_changed_subscription_is_read_and_what_is_dropped_is_not(kept: Kept, feed: Feed) -> None:
     stays, goes, comes, group = feed.topic(1), feed.topic(1), feed.topic(1), feed.name()
-    with connect(feed, group, consumer_timeout_ms=5_000) as connector:
+    with connect(feed, group, consumer_timeout_ms=30_000) as connector:
         stream = connector.stream(stays, goes, comes)
         connector._membership.subscribe(Subscription({stays: 1, goes: 1}))
         wait_for(lambda: topics(connector) == {stays, goes}, "the first change")

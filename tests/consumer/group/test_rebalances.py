@@ -94,7 +94,7 @@ def test_a_commit_made_while_an_assignment_begins_is_not_taken_back(
     topic, group = feed.topic(2, "a", "b", "c"), feed.name()
     with connect(feed, group, client_id="a", enable_auto_commit=False) as connector:
         stream = connector.stream(topic)
-        assert values(next(stream.batches(3))) == ["a", "b", "c"]  # which are in hand
+        assert values(next(stream.batches(3, timeout=30))) == ["a", "b", "c"]  # which are in hand
         commits, store = connector._commits, connector._store
         begin, commit = commits.begin, store.commit
         committer, refused = threading.Thread(target=connector.commit_offsets), threading.Event()

@@ -42,7 +42,9 @@ def test_each_position_is_committed_with_the_leader_epoch_of_the_record_before_i
 
 
 @pytest.mark.parametrize(
-    "loop", [lambda it: it.batches(1), lambda it: it.arrow_batches(1)], ids=["lists", "arrow"]
+    "loop",
+    [lambda it: it.batches(1, timeout=30), lambda it: it.arrow_batches(1, timeout=30)],
+    ids=["lists", "arrow"],
 )
 def test_a_message_in_hand_that_is_not_committed_does_not_count(
     feed: Feed, partition: TopicPartition, loop: Callable[[KafkaStream], Any]

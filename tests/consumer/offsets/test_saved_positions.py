@@ -37,10 +37,10 @@ def test_each_form_of_loop_begins_where_the_last_transaction_ended(feed: Feed, r
                 break
     with connect(feed, results.store) as connector:
         stream = connector.stream(topic)
-        results.save(stream, next(stream.batches(4)))
+        results.save(stream, next(stream.batches(4, timeout=30)))
     with connect(feed, results.store) as connector:
         stream = connector.assign({topic: [0]}, start="beginning")  # the stored position counts
-        batch = next(stream.arrow_batches())
+        batch = next(stream.arrow_batches(timeout=30))
         values = [(0, value.decode()) for value in batch.column("value").to_pylist()]
         results.database.executemany("INSERT INTO results VALUES (?, ?)", values)
         stream.save_offsets(results.database)
@@ -53,7 +53,7 @@ def test_a_fenced_member_stores_nothing_and_goes_on_after_rewind(feed: Feed, res
     zero = TopicPartition(feed.topic(1, *NUMBERS), 0)
     with connect(feed, results.store) as connector:
         stream = connector.stream(zero.topic)
-        batches = stream.batches(3)
+        batches = stream.batches(3, timeout=30)
         first = next(batches)
         results.store.acquire("g", {zero: None})  # by another member
         with pytest.raises(OffsetStoreFencedError, match=rf"positions of {zero} were not saved"):
@@ -74,7 +74,7 @@ def test_a_transaction_that_was_rolled_back_may_be_repeated_or_read_again(
     topic = feed.topic(1, *NUMBERS)
     with connect(feed, results.store) as connector:
         stream = connector.stream(topic)
-        batches = stream.batches(2)
+        batches = stream.batches(2, timeout=30)
         batch = next(batches)
         results.save(stream, batch, commit=False)
         results.save(stream, batch, commit=False)
@@ -90,7 +90,7 @@ def test_a_transaction_whose_commit_has_succeeded_is_not_repeated(feed: Feed, re
     topic = feed.topic(1, *NUMBERS)
     with connect(feed, results.store) as connector:
         stream = connector.stream(topic)
-        batches = stream.batches(2)
+        batches = stream.batches(2, timeout=30)
         batch = next(batches)
         results.save(stream, batch)
         with pytest.raises(OffsetStoreFencedError):
@@ -111,7 +111,7 @@ def test_messages_of_a_transaction_that_was_rolled_back_cannot_be_left_out(
     topic = feed.topic(1, *NUMBERS)
     with connect(feed, results.store) as connector:
         stream = connector.stream(topic)
-        batches = stream.batches(2)
+        batches = stream.batches(2, timeout=30)
         results.save(stream, next(batches), commit=False)
         for _ in range(2):
             with pytest.raises(OffsetStoreFencedError):
@@ -125,7 +125,7 @@ def test_seek_skips_messages_but_stores_none_twice(feed: Feed, results: Results)
     zero = TopicPartition(feed.topic(1, *NUMBERS), 0)
     with connect(feed, results.store) as connector:
         stream = connector.stream(zero.topic)
-        batches = stream.batches(2)
+        batches = stream.batches(2, timeout=30)
         results.save(stream, next(batches))
         stream.seek(zero, 5)
         results.save(stream, next(batches))
