@@ -5,11 +5,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
 from pyklient.errors import AuthenticationError, KafkaError, KafkaTimeoutError
 from pyklient.net.single_flight import SingleFlight
+from tests.servers.process import wait_until
 
 
 def is_final(error: KafkaError) -> bool:
@@ -47,8 +49,13 @@ class Attempts:
             return "second"
 
         future = self._pool.submit(self._run, attempt, timeout)
-        with pytest.raises(TimeoutError):
-            future.result(0.05)  # it waits for the first
+        under_way: Any = self.flights._attempts["key"]
+        wait_until(
+            lambda: bool(under_way._condition._waiters) or future.done(),
+            60,
+            "a wait for the first",
+            poll=0.005,
+        )
         return future
 
     def end(self, outcome: BaseException | None = None) -> None:
