@@ -168,11 +168,18 @@ def test_a_node_that_the_broker_left_behind_is_waited_for(address: str, zookeepe
     crashed = KazooClient(address)
     crashed.start()
     crashed.create("/brokers/ids/1", broker_content(node), ephemeral=True, makepath=True)
-    crash = threading.Timer(0.5, crashed.stop)
-    crash.start()
+    crashing = threading.Event()
+
+    def crash() -> None:
+        crashing.set()
+        crashed.stop()
+
+    timer = threading.Timer(0.5, crash)
+    timer.start()
     with Broker(port, zookeeper=address):
-        assert not crash.is_alive()
+        assert crashing.is_set()
         assert parse_broker(1, zookeeper.get("/brokers/ids/1")[0]).endpoints == node.endpoints
+    timer.join(30)
     crashed.close()
 
 
