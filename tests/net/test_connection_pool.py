@@ -20,6 +20,7 @@ from pyklient.net.connection_pool import Pool, Purpose
 from pyklient.protocol.messages import HeartbeatRequest, HeartbeatResponse
 from tests.net.connections import opened
 from tests.net.scripted import RawServer, ScriptedBroker, config_for
+from tests.net.waiters import wait_for_second
 from tests.servers.process import wait_until
 
 
@@ -388,15 +389,8 @@ class Stuck:
 
 
 def test_a_thread_that_waited_for_anothers_try_shares_its_failure(nobody: Endpoint) -> None:
-    opener, asked = Stuck(), threading.Event()
-
-    class Watched(Pool):
-        def last_failure(self, node_id: int) -> KafkaError | None:
-            if threading.current_thread() is second:
-                asked.set()
-            return super().last_failure(node_id)
-
-    pool = Watched(opener, Backoff(60, 60), 2.0)
+    opener = Stuck()
+    pool = Pool(opener, Backoff(60, 60), 2.0)
     raised: list[str] = []
 
     def get() -> None:
@@ -409,7 +403,7 @@ def test_a_thread_that_waited_for_anothers_try_shares_its_failure(nobody: Endpoi
     first.start()
     assert opener.arrived.wait(20)
     second.start()
-    assert asked.wait(20)
+    wait_for_second(pool._opening, (nobody.node_id, Purpose.OTHER))
     opener.go_on.set()
     first.join(30)
     second.join(30)

@@ -5,13 +5,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
 
 import pytest
 
 from pyklient.errors import AuthenticationError, KafkaError, KafkaTimeoutError
 from pyklient.net.single_flight import SingleFlight
-from tests.servers.process import wait_until
+from tests.net.waiters import wait_for_second
 
 
 def is_final(error: KafkaError) -> bool:
@@ -49,13 +48,7 @@ class Attempts:
             return "second"
 
         future = self._pool.submit(self._run, attempt, timeout)
-        under_way: Any = self.flights._attempts["key"]
-        wait_until(
-            lambda: bool(under_way._condition._waiters) or future.done(),
-            60,
-            "a wait for the first",
-            poll=0.005,
-        )
+        wait_for_second(self.flights, "key", future.done)
         return future
 
     def end(self, outcome: BaseException | None = None) -> None:
