@@ -1,6 +1,6 @@
 """The function ``read``, which returns the messages of some topics between two points, and then ends."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeAlias, TypeVar, Unpack
@@ -177,23 +177,30 @@ class BoundedRead:
         self._check_open()
         return filter(None, self._to_the_end(self._stream.batches(most, None)))
 
-    def arrow_batches(self, max_records: int = 100_000, headers: bool = False) -> "Iterator[RecordBatch]":
+    def arrow_batches(
+        self,
+        max_records: int = 100_000,
+        headers: bool = False,
+        columns: Iterable[str] | None = None,
+    ) -> "Iterator[RecordBatch]":
         """Return an iterator of ``pyarrow.RecordBatch`` objects, each of up to *max_records* records of one
         partition.
 
-        The batches are made as their records are fetched, and none is empty. Columns and errors are those of
-        ``KafkaStream.arrow_batches``.
+        The batches are made as their records are fetched, and none is empty. *headers*, *columns* and errors
+        are those of ``KafkaStream.arrow_batches``.
         """
-        batches = self._stream.arrow_batches(max_records, None, headers)
+        batches = self._stream.arrow_batches(max_records, None, headers, columns)
         self._check_open()
         return self._to_the_end(batches)
 
-    def to_arrow(self, headers: bool = False) -> "Table":
-        """Return one ``pyarrow.Table`` in memory with all records that are still to be read."""
-        batches = self.arrow_batches(headers=headers)
-        from pyklient.consumer.stream.arrow_batches import table
+    def to_arrow(self, headers: bool = False, columns: Iterable[str] | None = None) -> "Table":
+        """Return one ``pyarrow.Table`` in memory with all records that are still to be read. *headers* and
+        *columns* are those of ``KafkaStream.arrow_batches``."""
+        from pyklient.consumer.stream.arrow_batches import column_names, table
 
-        return table(batches, headers=headers)
+        names = column_names(columns, headers=headers)
+        batches = self.arrow_batches(headers=headers, columns=None if columns is None else names)
+        return table(batches, names)
 
     def save_offsets(self, transaction: Any) -> None:
         """Save the positions of this read in its offset store, in *transaction*, such as a connection to the

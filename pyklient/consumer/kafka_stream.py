@@ -5,7 +5,7 @@ connector are garbage-collected when the user does not refer to them or to a loo
 pyklient notices that the program no longer refers to a connector that was not closed.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from pyklient.consumer.start_points import StartPoint
@@ -74,7 +74,11 @@ class KafkaStream:
         return self._begin(self._core.batches(max_records, timeout))
 
     def arrow_batches(
-        self, max_records: int = 100_000, timeout: float | None = 1.0, headers: bool = False
+        self,
+        max_records: int = 100_000,
+        timeout: float | None = 1.0,
+        headers: bool = False,
+        columns: Iterable[str] | None = None,
     ) -> "Loop[RecordBatch]":
         """Return an iterator of ``pyarrow.RecordBatch`` objects, each of up to *max_records* records of one
         partition.
@@ -83,14 +87,18 @@ class KafkaStream:
         *headers* is true, there is also the column headers: a list of (key, value) for each record. Bytes are
         copied once, and no object is made per record.
 
+        *columns* names the columns to return, in their order, such as ``["value", "timestamp"]``. Other
+        columns are not made, which saves time and memory. To get the headers too, name ``"headers"`` there.
+
         The iterator waits only for the first record of a batch. After *timeout* seconds without a record the
         batch has no records. If *timeout* is None, the iterator waits like a ``for`` loop, which may raise
         ConsumerTimeout. A whole batch is in hand until the loop asks for the next batch.
 
-        Raises ImportError if pyarrow is not installed, and ConfigurationError if keys or values have
-        decoders, because these batches hold bytes.
+        Raises ImportError if pyarrow is not installed. Raises ConfigurationError if keys or values have
+        decoders, because these batches hold bytes, and if *columns* is empty or has a name that is unknown or
+        repeated.
         """
-        return self._begin(self._core.arrow_batches(max_records, timeout, headers))
+        return self._begin(self._core.arrow_batches(max_records, timeout, headers, columns))
 
     def redeliver(self) -> None:
         """Go back to the message or batch in hand, so that it is handed out again. The next loop begins with

@@ -15,6 +15,7 @@ from typing import Any, Final
 from pyklient.errors import CorruptRecordError
 from pyklient.kernel import _kernel, encode_batch, python_kernel
 from pyklient.kernel.append.arrow_columns import Cells, HeaderLists, Numbers
+from pyklient.kernel.decode.column_decoding import OPTIONAL_COLUMNS
 from pyklient.protocol.records import (
     AbortedTransactions,
     Compression,
@@ -113,7 +114,7 @@ class Fuzz:
             view[at] = int(chance.random() * 256)
             with suppress(CorruptRecordError):
                 if columns:
-                    _kernel.ColumnBuilder(True).add(view, count, 0, count, 5, None, 0)
+                    _kernel.ColumnBuilder(frozenset()).add(view, count, 0, count, 5, None, 0)
                 else:
                     run = _kernel.MessageIterator("t", 0)
                     run.add(view, count, 0, count, 5, None, 0)
@@ -224,7 +225,7 @@ class Fuzz:
         options = {
             "check_crcs": self.chance.random() < 0.1,
             "max_decompressed": LIMIT,
-            "headers": self.chance.random() < 0.8,
+            "left_out": frozenset(name for name in sorted(OPTIONAL_COLUMNS) if self.chance.random() < 0.2),
             "most_bytes": self.chance.choice((1, 200, LIMIT)),
         }
         results = []

@@ -12,6 +12,7 @@ from pyklient import kernel
 from pyklient.broker.api_errors import ApiError
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import MessageTooLargeError, ProtocolError, UnsupportedCodecError
+from pyklient.kernel.decode.column_decoding import OPTIONAL_COLUMNS
 from pyklient.protocol.primitives import Buffer
 from pyklient.protocol.records import LOG_APPEND_TIME, Compression, RecordBatch, iter_batches
 
@@ -135,7 +136,9 @@ def _check_records(batch: RecordBatch) -> None:
     limit of consumers.
     """
     try:
-        kernel.decode_columns(batch.buffer, "", 0, batch.base_offset, check_crcs=False)
+        kernel.decode_columns(
+            batch.buffer, "", 0, batch.base_offset, check_crcs=False, left_out=OPTIONAL_COLUMNS
+        )
     except MessageTooLargeError as error:
         raise ApiError(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from None
     except ProtocolError as error:

@@ -1,14 +1,22 @@
 """Makes Arrow RecordBatches of columns, without copying. Only this module imports pyarrow, when it is needed.
 
 The schema is that of Spark's Kafka source: key, value, topic, partition, offset, timestamp (in microseconds,
-UTC) and timestampType. A column headers is added on request.
+UTC) and timestampType. A column headers is added on request. A program may choose some of these columns.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
+from pyklient import argument_checks
+from pyklient.errors import ConfigurationError
 from pyklient.kernel import microseconds
-from pyklient.kernel.decode.column_decoding import MOST_MILLISECONDS, ByteColumn, ColumnChunk, HeaderColumn
+from pyklient.kernel.decode.column_decoding import (
+    MOST_MILLISECONDS,
+    ArrowColumns,
+    ByteColumn,
+    ColumnChunk,
+    HeaderColumn,
+)
 from pyklient.missing_packages import without_pyarrow
 
 try:
@@ -16,7 +24,7 @@ try:
 except ImportError as error:
     raise without_pyarrow() from error
 
-__all__ = ["Assembly", "schema", "table"]
+__all__ = ["Assembly", "column_names", "table"]
 
 _MICROSECONDS: Final = pyarrow.timestamp("us", tz="UTC")
 _HEADER: Final = pyarrow.struct([("key", pyarrow.string()), ("value", pyarrow.binary())])
@@ -24,37 +32,62 @@ _HEADERS: Final = pyarrow.list_(pyarrow.field("element", _HEADER))
 _MOST_REPEATED: Final = 32
 """The largest number of columns with one repeated value that are kept for later batches. Each column has a
 few hundred KiB."""
-_FIELDS: Final = (
-    ("key", pyarrow.binary()),
-    ("value", pyarrow.binary()),
-    ("topic", pyarrow.string()),
-    ("partition", pyarrow.int32()),
-    ("offset", pyarrow.int64()),
-    ("timestamp", _MICROSECONDS),
-    ("timestampType", pyarrow.int32()),
-)
+_TYPES: Final = {
+    "key": pyarrow.binary(),
+    "value": pyarrow.binary(),
+    "topic": pyarrow.string(),
+    "partition": pyarrow.int32(),
+    "offset": pyarrow.int64(),
+    "timestamp": _MICROSECONDS,
+    "timestampType": pyarrow.int32(),
+    "headers": _HEADERS,
+}
 
 
-def schema(*, headers: bool) -> pyarrow.Schema:
-    """Return the schema of all batches, with or without a column of headers."""
-    return pyarrow.schema([*_FIELDS, ("headers", _HEADERS)] if headers else _FIELDS)
+def column_names(columns: Iterable[str] | None, *, headers: bool) -> tuple[str, ...]:
+    """Return the names of the columns of a batch: *columns*, or all if it is None. *headers* says whether all
+    columns include the headers.
+
+    Raises ConfigurationError if *columns* is empty, or has a name that is unknown or repeated.
+    """
+    argument_checks.flag(headers, "headers")
+    if columns is None:
+        return tuple(name for name in _TYPES if headers or name != "headers")
+    names = tuple(argument_checks.several(columns, "columns"))
+    if headers:
+        raise ConfigurationError(
+            "headers=True cannot be used with columns: name 'headers' in columns to get the headers"
+        )
+    known = ", ".join(_TYPES)
+    if not names:
+        raise ConfigurationError(f"columns is empty; name at least one of {known}")
+    for index, name in enumerate(names):
+        if not isinstance(name, str) or name not in _TYPES:
+            raise ConfigurationError(f"columns has {name!r}, which is not a column; the columns are {known}")
+        if name in names[:index]:
+            raise ConfigurationError(f"columns has {name!r} twice; name each column once, out of {known}")
+    return names
 
 
-def table(batches: Iterable[pyarrow.RecordBatch], *, headers: bool) -> pyarrow.Table:
-    """Return one table that consists of the records of all *batches*, without copying them."""
-    return pyarrow.Table.from_batches(batches, schema(headers=headers))
+def _schema(columns: Sequence[str]) -> pyarrow.Schema:
+    return pyarrow.schema([(name, _TYPES[name]) for name in columns])
+
+
+def table(batches: Iterable[pyarrow.RecordBatch], columns: Sequence[str]) -> pyarrow.Table:
+    """Return one table with *columns* that consists of the records of all *batches*, without copying them."""
+    return pyarrow.Table.from_batches(batches, _schema(columns))
 
 
 class Assembly:
-    """Makes the record batches of one loop from decoded columns."""
+    """Makes the record batches of one loop, with *columns*, from decoded columns."""
 
-    def __init__(self, *, headers: bool) -> None:
-        self.schema = schema(headers=headers)
+    def __init__(self, columns: Sequence[str]) -> None:
+        self.schema = _schema(columns)
         self.nothing = pyarrow.RecordBatch.from_arrays(
             [pyarrow.array([], field.type) for field in self.schema], schema=self.schema
         )
         """A batch without records, which a loop gets if no record arrives within its time-out."""
-        self._with_headers = headers
+        self._names = tuple(columns)
         self._repeated: dict[str | int, pyarrow.Array] = {}
 
     def batch(self, chunk: ColumnChunk, most: int) -> pyarrow.RecordBatch:
@@ -62,18 +95,30 @@ class Assembly:
         as handed out."""
         columns, start, stop = chunk.left()
         count = min(most, stop - start)
-        arrays = [
-            _strings(columns.keys, pyarrow.binary(), start, count),
-            _strings(columns.values, pyarrow.binary(), start, count),
-            self._repeat(chunk.topic, pyarrow.string(), count),
-            self._repeat(chunk.partition, pyarrow.int32(), count),
-            _numbers(columns.offsets, pyarrow.int64(), start, count),
-            _timestamps(columns.timestamps, start, count),
-            _numbers(columns.timestamp_types, pyarrow.int32(), start, count),
-        ]
-        if self._with_headers and columns.headers is not None:
-            arrays.append(_headers(columns.headers, start, count))
+        arrays = [self._array(name, chunk, columns, start, count) for name in self._names]
         return pyarrow.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _array(
+        self, name: str, chunk: ColumnChunk, columns: ArrowColumns, start: int, count: int
+    ) -> pyarrow.Array:
+        """Return the column *name* of the *count* records of *chunk* from row *start* on."""
+        match name:
+            case "key":
+                return _strings(columns.keys, pyarrow.binary(), start, count)
+            case "value":
+                return _strings(columns.values, pyarrow.binary(), start, count)
+            case "topic":
+                return self._repeat(chunk.topic, pyarrow.string(), count)
+            case "partition":
+                return self._repeat(chunk.partition, pyarrow.int32(), count)
+            case "offset":
+                return _numbers(columns.offsets, pyarrow.int64(), start, count)
+            case "timestamp":
+                return _timestamps(columns.timestamps, start, count)
+            case "timestampType":
+                return _numbers(columns.timestamp_types, pyarrow.int32(), start, count)
+            case _:
+                return _headers(columns.headers, start, count)
 
     def _repeat(self, value: str | int, kind: pyarrow.DataType, count: int) -> pyarrow.Array:
         """Return a column of one repeated value. The column is made once, because all batches can share
@@ -97,7 +142,9 @@ def _strings(column: ByteColumn, kind: pyarrow.DataType, start: int, count: int)
     return pyarrow.Array.from_buffers(kind, count, buffers, 0 if validity is None else -1, start)
 
 
-def _headers(column: HeaderColumn, start: int, count: int) -> pyarrow.Array:
+def _headers(column: HeaderColumn | None, start: int, count: int) -> pyarrow.Array:
+    if column is None:
+        raise ValueError("the headers were not decoded")
     total = column.offsets[-1]
     names = _strings(column.names, pyarrow.string(), 0, total)
     values = _strings(column.values, pyarrow.binary(), 0, total)

@@ -93,12 +93,16 @@ class ChunkReader:
             self._queue.asked.notify_all()
 
     def _remake(self, chunk: AnyChunk, form: Form[_C]) -> None:
-        """Convert *chunk* to *form* (messages or columns). A loop has read a part of it in the other form."""
+        """Convert *chunk* to *form* (messages or columns). A loop has read a part of it in another form. If
+        *chunk* lacks columns, drop it, so that its remaining records are decoded again."""
         remade = form.remade(chunk)
         with self._lock:
+            if self.chunk is chunk and remade is None:
+                self.stop()
             if self.chunk is chunk and not chunk.remaining:
                 self._leave_chunk()
-            if self.chunk is not chunk:
+            if self.chunk is not chunk or remade is None:
+                self.in_hand.finish(self.chunk, self._queue.source)
                 return
             if chunk.handed and self._queue.source is not None:
                 self._positions.note(self._queue.source.cursor.owned, chunk.position)
@@ -273,11 +277,6 @@ class ChunkReader:
         """Stop handing out the chunk if its partition is not owned any more. The lock must be held."""
         if self._queue.source is not None and not self._queue.source.cursor.active:
             self.stop()
-
-    def in_hand_stays(self) -> bool:
-        """Return True if the client still owns all partitions of the messages in hand. The lock must be
-        held."""
-        return self.in_hand.stays(self._queue.source)
 
     def stop(self) -> None:
         """Stop handing out messages of the chunk. The stream's lock must be held."""

@@ -39,8 +39,9 @@ class Form(Protocol[_Made]):
     def made(self, chunk: AnyChunk) -> TypeGuard[_Made]:
         """Return True if *chunk* has this form."""
 
-    def remade(self, chunk: AnyChunk) -> _Made:
-        """Convert the remaining records of *chunk* from the other form to this form."""
+    def remade(self, chunk: AnyChunk) -> _Made | None:
+        """Convert the remaining records of *chunk* from the other form to this form. Return None if *chunk*
+        lacks columns that are needed, so that the records must be decoded again."""
 
 
 class Decoding(NamedTuple):
@@ -82,13 +83,15 @@ class Decoding(NamedTuple):
         """Return True if *chunk* contains messages."""
         return isinstance(chunk, Chunk)
 
-    def remade(self, chunk: AnyChunk) -> Chunk:
-        """Return the remaining records of *chunk* as messages.
+    def remade(self, chunk: AnyChunk) -> Chunk | None:
+        """Return the remaining records of *chunk* as messages, or None if *chunk* lacks columns.
 
         No decoder is needed, because columns are made only for streams without decoders.
         """
         if isinstance(chunk, Chunk):
             return chunk
+        if chunk.left_out:
+            return None
         return Chunk(chunk.topic, chunk.partition, _messages_left(chunk), chunk.next_offset, chunk.nbytes)
 
     def _decode(self, fetched: FetchedBatches, key_decoder: Any, value_decoder: Any) -> Chunk:
@@ -108,13 +111,15 @@ class Decoding(NamedTuple):
 
 
 class ColumnDecoding(NamedTuple):
-    """Decodes batches into columns. The columns always include the headers, because a later loop over
-    messages may continue with the same columns."""
+    """Decodes batches into columns. If the program has not chosen the columns, they include the headers,
+    because a later loop over messages may continue with the same columns."""
 
     most: int
     """The number of records that the loop asks for at a time."""
     check_crcs: bool = True
     max_decompressed: int = DEFAULT_MAX_DECOMPRESSED
+    left_out: frozenset[str] = frozenset()
+    """The names of the columns that the loop does not need, out of ``OPTIONAL_COLUMNS``."""
 
     def chunk(self, fetched: FetchedBatches) -> ColumnChunk:
         """Decode the next records of *fetched* into columns, up to the ``end`` of the cursor."""
@@ -127,7 +132,7 @@ class ColumnDecoding(NamedTuple):
             position=fetched.at,
             check_crcs=self.check_crcs,
             aborted=fetched.aborted,
-            headers=True,
+            left_out=self.left_out,
             max_decompressed=self.max_decompressed,
             enough=max(self.most, _ENOUGH_RECORDS),
         )
@@ -136,14 +141,14 @@ class ColumnDecoding(NamedTuple):
         return chunk
 
     def made(self, chunk: AnyChunk) -> TypeGuard[ColumnChunk]:
-        """Return True if *chunk* contains columns."""
-        return isinstance(chunk, ColumnChunk)
+        """Return True if *chunk* contains the columns that the loop needs."""
+        return isinstance(chunk, ColumnChunk) and chunk.left_out <= self.left_out
 
-    def remade(self, chunk: AnyChunk) -> ColumnChunk:
-        """Return the remaining records of *chunk* as columns."""
+    def remade(self, chunk: AnyChunk) -> ColumnChunk | None:
+        """Return the remaining records of *chunk* as columns, or None if *chunk* lacks columns."""
         if isinstance(chunk, ColumnChunk):
-            return chunk
-        filling = ColumnBuilder(True)
+            return chunk if self.made(chunk) else None
+        filling = ColumnBuilder(frozenset())
         for kind, run in groupby(chunk.left(), attrgetter("timestamp_type")):
             filling.add_parsed(_parsed(list(run)), kind)
         return ColumnChunk(chunk.topic, chunk.partition, filling.finish(), chunk.next_offset, chunk.nbytes)

@@ -8,7 +8,7 @@ chunk, and is never held while decoding.
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, repeat
 from typing import TYPE_CHECKING
@@ -26,6 +26,7 @@ from pyklient.errors import (
     ConsumerTimeout,
 )
 from pyklient.kernel import Chunk, Lease, LeasedIterator, Message
+from pyklient.kernel.decode.column_decoding import OPTIONAL_COLUMNS
 from pyklient.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
@@ -91,10 +92,14 @@ class StreamCore:
         return Loop(self._active_loop, step, moves=True, reader=self._reader)
 
     def arrow_batches(
-        self, max_records: int = 100_000, timeout: float | None = 1.0, headers: bool = False
+        self,
+        max_records: int = 100_000,
+        timeout: float | None = 1.0,
+        headers: bool = False,
+        columns: Iterable[str] | None = None,
     ) -> "Loop[RecordBatch]":
         """Return a loop over Arrow record batches, as ``KafkaStream.arrow_batches`` describes it."""
-        from pyklient.consumer.stream.arrow_batches import Assembly
+        from pyklient.consumer.stream.arrow_batches import Assembly, column_names
 
         most = argument_checks.whole(max_records, "max_records", low=1)
         wait = None if timeout is None else argument_checks.seconds(timeout, "timeout")
@@ -108,8 +113,9 @@ class StreamCore:
                 "arrow_batches cannot be used with shallowiterator_enable, which leaves records compressed: "
                 "iterate over the stream instead, or turn the option off"
             )
-        assembly = Assembly(headers=argument_checks.flag(headers, "headers"))
-        form = ColumnDecoding(most, self._decoding.check_crcs, self._decoding.max_decompressed)
+        assembly = Assembly(column_names(columns, headers=headers))
+        left_out = frozenset[str]() if columns is None else OPTIONAL_COLUMNS.difference(assembly.schema.names)
+        form = ColumnDecoding(most, self._decoding.check_crcs, self._decoding.max_decompressed, left_out)
         step = partial(self._record_batch, form, most, wait, assembly)
         return Loop(self._active_loop, step, moves=True, reader=self._reader)
 
@@ -254,7 +260,7 @@ class StreamCore:
         *left* returns how many seconds remain. Return True if the loop has asked in time.
         """
         with self._lock:
-            while self.is_held_elsewhere() and not self._reader.in_hand_stays():
+            while self.is_held_elsewhere() and not self._reader.in_hand.stays(self.queue.source):
                 if (seconds := left()) <= 0:
                     return False
                 self.queue.asked.wait(min(seconds, _TICK))

@@ -48,16 +48,18 @@ def microseconds(milliseconds: memoryview, start: int, stop: int) -> memoryview 
 
 
 class ColumnBuilder:
-    """Collects records in columns. *size* is the expected number of bytes of all records."""
+    """Collects records in columns, without those whose names are in *left_out*. *size* is the expected number
+    of bytes of all records."""
 
-    def __init__(self, with_headers: bool, size: int = 0) -> None:
+    def __init__(self, left_out: frozenset[str], size: int = 0) -> None:
         self.count = 0
+        self._left_out = left_out
         self._offsets = array("q")
         self._timestamps = array("q")
         self._timestamp_types = array("i")
         self._keys: list[bytes | None] = []
         self._values: list[bytes | None] = []
-        self._headers: list[HeaderTuple] | None = [] if with_headers else None
+        self._headers: list[HeaderTuple] | None = [] if "headers" not in left_out else None
 
     def add(
         self,
@@ -104,10 +106,14 @@ class ColumnBuilder:
         offsets, timestamps, keys, values, headers = parsed
         count = len(offsets)
         self._offsets.extend(offsets)
-        self._timestamps.extend(timestamps)
-        self._timestamp_types.extend([timestamp_type] * count)
-        self._keys += keys
-        self._values += values
+        if "timestamp" not in self._left_out:
+            self._timestamps.extend(timestamps)
+        if "timestampType" not in self._left_out:
+            self._timestamp_types.extend([timestamp_type] * count)
+        if "key" not in self._left_out:
+            self._keys += keys
+        if "value" not in self._left_out:
+            self._values += values
         if self._headers is not None:
             self._headers += [headers.get(index, _NO_HEADERS) for index in range(count)]
         self.count += count

@@ -20,6 +20,7 @@ from pyklient.protocol.records.layout import INT32_MAX, Buffer, Columns
 
 __all__ = [
     "MOST_MILLISECONDS",
+    "OPTIONAL_COLUMNS",
     "ArrowColumns",
     "ByteColumn",
     "ColumnChunk",
@@ -35,6 +36,9 @@ MOST_MILLISECONDS: Final = (2**63 - 1) // 1000
 """The largest number of milliseconds before or after 1970 that still fits into 64 bits when it is converted
 to microseconds."""
 
+OPTIONAL_COLUMNS: Final = frozenset(("key", "value", "timestamp", "timestampType", "headers"))
+"""The names of the columns that can be left out. The offsets are always made, because a position is one of
+them."""
 _ENOUGH_RECORDS: Final = 100_000
 _MOST_RESERVED: Final = ENOUGH_BYTES + (1 << 20)
 """The largest number of bytes that is reserved for the columns of a chunk. The last batch of a chunk may go
@@ -64,7 +68,8 @@ class HeaderColumn(NamedTuple):
 
 
 class ArrowColumns(NamedTuple):
-    """The records of a chunk, as one column per field, in Arrow's layout."""
+    """The records of a chunk, as one column per field, in Arrow's layout. A column that was left out is
+    empty."""
 
     offsets: memoryview
     """The offset of each record in its partition, as int64."""
@@ -75,7 +80,7 @@ class ArrowColumns(NamedTuple):
     keys: ByteColumn
     values: ByteColumn
     headers: HeaderColumn | None
-    """The headers of each record; None if the columns were made without headers."""
+    """The headers of each record; None if they were left out."""
 
 
 class ColumnSlice(NamedTuple):
@@ -140,10 +145,18 @@ class ColumnChunk:
     threads read a chunk, they must use a lock.
     """
 
-    __slots__ = ("_at", "_columns", "_offsets", "_stopped", "nbytes", "next_offset", "partition", "topic")
+    __slots__ = (
+        "_at", "_columns", "_offsets", "_stopped", "left_out", "nbytes", "next_offset", "partition", "topic",
+    )  # fmt: skip
 
     def __init__(
-        self, topic: str, partition: int, columns: ArrowColumns, next_offset: int, nbytes: int
+        self,
+        topic: str,
+        partition: int,
+        columns: ArrowColumns,
+        next_offset: int,
+        nbytes: int,
+        left_out: frozenset[str] = frozenset(),
     ) -> None:
         self.topic = topic
         self.partition = partition
@@ -152,6 +165,8 @@ class ColumnChunk:
         aborted batches that follow it."""
         self.nbytes = nbytes
         """The size in bytes of the part of the fetched buffer that was decoded into this chunk."""
+        self.left_out = left_out
+        """The names of the columns that were not made, out of ``OPTIONAL_COLUMNS``."""
         self._columns = columns
         self._offsets = columns.offsets
         self._at = 0
@@ -201,7 +216,7 @@ class ColumnChunk:
 
 def decode_columns(
     loops: RecordLoops,
-    new_builder: Callable[[bool, int], Builder],
+    new_builder: Callable[[frozenset[str], int], Builder],
     buffer: Buffer,
     topic: str,
     partition: int,
@@ -210,19 +225,19 @@ def decode_columns(
     position: int = 0,
     check_crcs: bool = True,
     aborted: AbortedTransactions | None = None,
-    headers: bool = False,
+    left_out: frozenset[str] = frozenset(),
     enough: int = _ENOUGH_RECORDS,
     most_bytes: int = INT32_MAX,
     max_decompressed: int = DEFAULT_MAX_DECOMPRESSED,
 ) -> ColumnChunk:
-    """Return the next records of a fetched *buffer* as columns.
+    """Return the next records of a fetched *buffer* as columns, without the columns in *left_out*.
 
     Control batches, transactions, errors and the position to continue at are handled as in ``decode``. A
     chunk ends after the batch that makes it reach *enough* records or 4 MiB. It ends earlier if the next
     batch would make it larger than *most_bytes*, because Arrow counts the bytes of a column in 32 bits.
     """
     view = memoryview(buffer)
-    builder = new_builder(headers, min(len(view) - position, _MOST_RESERVED))
+    builder = new_builder(left_out, min(len(view) - position, _MOST_RESERVED))
     reader = _ColumnReader(
         loops,
         start_offset,
@@ -234,7 +249,7 @@ def decode_columns(
         most_bytes,
     )
     nbytes = reader.read(view, position)
-    return ColumnChunk(topic, partition, builder.finish(), reader.next_offset, nbytes)
+    return ColumnChunk(topic, partition, builder.finish(), reader.next_offset, nbytes, left_out)
 
 
 class _ColumnReader(BatchReader):

@@ -26,6 +26,7 @@ from tests.kernel.samples import ALLOWED, LEGACY_SAMPLES, SAMPLES, new_records
 
 pytestmark = pytest.mark.both_kernels
 
+NAMES: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
 SCHEMA: Final = pyarrow.schema(
     [
         ("key", pyarrow.binary()),
@@ -295,11 +296,82 @@ def test_decoders_are_refused_at_once(which: str) -> None:
         ({"max_records": 1.5}, TypeError),
         ({"timeout": "1"}, TypeError),
         ({"headers": 1}, TypeError),
+        ({"columns": "value"}, TypeError),
+        ({"columns": 1}, TypeError),
+        ({"columns": []}, ConfigurationError),
+        ({"columns": ["value"], "headers": True}, ConfigurationError),
     ],
 )
 def test_wrong_arguments_are_refused_at_once(arguments: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match=next(iter(arguments))):
         Bench().stream.arrow_batches(**arguments)
+
+
+@pytest.mark.parametrize("columns", [["value", "Key"], ["value", 1], ["value", "key", "value"]])
+def test_names_of_columns_that_are_unknown_or_repeated_are_refused(columns: Any) -> None:
+    known = "key, value, topic, partition, offset, timestamp, timestampType, headers"
+    with pytest.raises(ConfigurationError, match=f"{columns[-1]!r}.*{known}$"):
+        Bench().stream.arrow_batches(columns=columns)
+
+
+@pytest.mark.parametrize("names", [["value"], ["timestamp", "value"], ["topic", "headers"], [*NAMES[::-1]]])
+@pytest.mark.parametrize("codec", [Compression.NONE, Compression.GZIP])
+def test_only_the_columns_that_are_asked_for_are_made(names: list[str], codec: Compression) -> None:
+    benches = Bench(), Bench()
+    for bench in benches:
+        bench.put(encode_batch(SAMPLES, compression=codec), then=len(SAMPLES))
+    [found] = islice(benches[0].stream.arrow_batches(columns=iter(names)), 1)
+    [whole] = islice(benches[1].stream.arrow_batches(headers=True), 1)
+    found.validate(full=True)
+    assert found.schema.names == names
+    for name in names:
+        assert found.schema.field(name) == whole.schema.field(name)
+        assert found.column(name) == whole.column(name)
+    made = benches[0].stream._reader.chunk
+    assert isinstance(made, ColumnChunk)
+    columns = made.left().columns
+    assert bool(columns.timestamps) == bool(columns.timestamps.nbytes) == ("timestamp" in names)
+    assert bool(columns.values.data.nbytes) == ("value" in names)
+    [nothing] = islice(benches[0].stream.arrow_batches(timeout=0, columns=names), 1)
+    assert (nothing.num_rows, nothing.schema) == (0, found.schema)
+
+
+def test_loops_with_other_columns_and_for_loops_share_one_cursor() -> None:
+    bench = Bench()
+    records = [NewRecord(at, b"k", b"%d" % at, (("n", b"%d" % at),)) for at in range(16)]
+    bench.put(encode_batch(records[:9]), encode_batch(records[9:], base_offset=9), then=16)
+    seen: list[Any] = []
+
+    def columns(*names: str) -> list[Any]:
+        [found] = islice(bench.stream.arrow_batches(2, 0, columns=names), 1)
+        found.validate(full=True)
+        return list(zip(*(found.column(name).to_pylist() for name in names), strict=True))
+
+    for _ in range(2):
+        seen += [at for (at,) in columns("offset")]
+        before = columns("value", "key")
+        bench.stream.redeliver()
+        assert columns("value", "key") == before
+        seen += [int(value) for value, _ in before]
+        assert bench.committable(in_hand=True) == {0: len(seen)}
+        for message in islice(bench.stream, 2):
+            assert fact(message)[2:] == (
+                len(seen),
+                len(seen) * 1000,
+                0,
+                b"k",
+                b"%d" % len(seen),
+                message.headers,
+            )
+            assert message.headers == (("n", b"%d" % len(seen)),)
+            seen.append(message.offset)
+        assert bench.committable(in_hand=True) == {0: len(seen)}
+        seen += [int(headers[0]["value"]) for (headers,) in columns("headers")]
+        assert bench.committable(in_hand=True) == {0: len(seen)}
+        assert bench.committable(in_hand=False) == {0: len(seen) - 2}
+    assert seen == list(range(16))
+    bench.stream.redeliver()
+    assert [each.offset for each in next(bench.stream.batches(5, timeout=0))] == [14, 15]
 
 
 def test_a_second_thread_is_refused_while_a_loop_is_under_way() -> None:
@@ -385,6 +457,16 @@ class TestOnABroker:
         expected = [fact(message) for message in read(feed.bootstrap_servers, topic, **bounds)]
         assert sorted(facts(table), key=lambda row: row[:3]) == sorted(expected, key=lambda row: row[:3])
         assert len(expected) == 6 + 4 + 12
+
+    def test_a_read_has_the_columns_that_are_asked_for(self, feed: Feed) -> None:
+        topic = feed.topic(1, *"abc")
+        names = ["offset", "value"]
+        table = read(feed.bootstrap_servers, topic).to_arrow(columns=names)
+        assert table.to_pylist() == [{"offset": at, "value": b"abc"[at : at + 1]} for at in range(3)]
+        [found] = read(feed.bootstrap_servers, topic).arrow_batches(columns=iter(names))
+        assert (found.schema, found.to_pylist()) == (table.schema, table.to_pylist())
+        empty = read(feed.bootstrap_servers, feed.topic(1)).to_arrow(columns=names)
+        assert (empty.num_rows, empty.schema) == (0, table.schema)
 
     def test_batches_of_a_read_end_with_it_and_none_is_empty(self, feed: Feed) -> None:
         topic = feed.topic(1, *"abcde")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pyklient.errors import CorruptRecordError, MessageTooLargeError
 from pyklient.kernel import encode_batch
-from pyklient.kernel.decode.column_decoding import ByteColumn, readable
+from pyklient.kernel.decode.column_decoding import OPTIONAL_COLUMNS, ArrowColumns, ByteColumn, readable
 from pyklient.protocol.records import (
     LOG_APPEND_TIME,
     AbortedTransactions,
@@ -49,7 +49,7 @@ def chunks_of(call: Any, data: bytes, start: int = 0, **options: Any) -> tuple[l
 
 def check(data: bytes, start: int = 0, **options: Any) -> None:
     """Check that both kernels decode *data* into the same columns, which hold the records of ``decode``."""
-    twins = [chunks_of(kernel.decode_columns, data, start, headers=True, **options) for kernel in KERNELS]
+    twins = [chunks_of(kernel.decode_columns, data, start, **options) for kernel in KERNELS]
     (python, python_error), (compiled, compiled_error) = twins
     assert [chunk._columns for chunk in python] == [chunk._columns for chunk in compiled]
     assert [(c.nbytes, c.next_offset) for c in python] == [(c.nbytes, c.next_offset) for c in compiled]
@@ -58,10 +58,23 @@ def check(data: bytes, start: int = 0, **options: Any) -> None:
     found = [row for chunk in compiled for row in rows_left(chunk)]
     assert found == [row_of(message) for chunk in messages for message in chunk]
     for kernel in KERNELS:
-        bare, bare_error = chunks_of(kernel.decode_columns, data, start, **options)
-        assert bare_error == error
-        assert [row[:5] for chunk in bare for row in rows_left(chunk)] == [row[:5] for row in found]
-        assert {chunk._columns.headers for chunk in bare} <= {None}
+        for left_out in LEFT_OUT:
+            some, some_error = chunks_of(kernel.decode_columns, data, start, left_out=left_out, **options)
+            assert some_error == error
+            assert [each.left_out for each in some] == [left_out] * len(compiled)
+            assert [each._columns for each in some] == [without(each._columns, left_out) for each in compiled]
+
+
+def without(columns: ArrowColumns, left_out: frozenset[str]) -> tuple[Any, ...]:
+    """Return *columns* as they are if the columns in *left_out* are not made."""
+    nothing = memoryview(b"")
+    no_bytes = ByteColumn(None, memoryview(array("i", (0,))), nothing)
+    empty = (None, nothing, nothing, no_bytes, no_bytes, None)
+    names = ("offset", "timestamp", "timestampType", "key", "value", "headers")
+    return tuple(
+        instead if name in left_out else column
+        for name, column, instead in zip(names, columns, empty, strict=True)
+    )
 
 
 @settings(deadline=None)
@@ -85,7 +98,7 @@ def test_log_append_time_is_every_records_time(kernel: Any) -> None:
 
 
 def test_columns_that_are_finished_do_not_move_under_whoever_reads_them(kernel: Any) -> None:
-    filling = kernel.ColumnBuilder(True)
+    filling = kernel.ColumnBuilder(frozenset())
     section = encode_batch([NewRecord(1, b"k", b"v" * 50)] * 4_000)[61:]
     filling.add(section, 4_000, 0, 3_999, 0, None, 0)
     columns = filling.finish()
@@ -119,14 +132,14 @@ def test_headers_of_each_record_stay_with_it(kernel: Any) -> None:
     ]
     data = encode_batch(records) + encode_batch(records, base_offset=6)
     for start in range(12):
-        found = rows(kernel.decode_columns(data, "t", 0, start, headers=True)._columns)
+        found = rows(kernel.decode_columns(data, "t", 0, start)._columns)
         assert [row[5] for row in found] == [record.headers for record in (records * 2)[start:]]
 
 
 @pytest.mark.parametrize("name", ["größe", "\U0001f600", "\x7f", "\x80"])
 def test_header_names_beyond_ascii(kernel: Any, name: str) -> None:
     data = encode_batch([NewRecord(1, None, None, ((name, b"v"), ("plain", None)))])
-    [row] = rows(kernel.decode_columns(data, "t", 0, 0, headers=True)._columns)
+    [row] = rows(kernel.decode_columns(data, "t", 0, 0)._columns)
     assert row[5] == ((name, b"v"), ("plain", None))
 
 
@@ -235,10 +248,10 @@ class TestDamage:
         records = [NewRecord(1, b"k", b"v", (("n", b"h"),))] * 5
         damaged = bytearray(encode_batch(records, base_offset=3))
         damaged[-2] = 8  # the last header's value is longer than the batch
-        chunk = kernel.decode_columns(batch(0) + damaged, "t", 0, 0, headers=True, check_crcs=False)
+        chunk = kernel.decode_columns(batch(0) + damaged, "t", 0, 0, check_crcs=False)
         assert [row[4:] for row in rows_left(chunk)] == [(b"0", ()), (b"1", ()), (b"2", ())]
         with pytest.raises(CorruptRecordError):
-            kernel.decode_columns(damaged, "t", 0, 3, headers=True, check_crcs=False)
+            kernel.decode_columns(damaged, "t", 0, 3, check_crcs=False)
 
     def test_a_batch_larger_than_allowed_is_an_error(self, kernel: Any) -> None:
         data = encode_batch([NewRecord(1, None, bytes(1 << 20))], compression=Compression.ZSTD)
@@ -275,13 +288,19 @@ class TestDamage:
     def test_a_section_that_claims_more_than_it_holds_takes_no_memory(self) -> None:
         for count in (1 << 31, INT64, -1):
             results = [
-                outcome_of(kernel.ColumnBuilder(True).add, bytes(1000), count, 0, 10, 0, None, 0)
+                outcome_of(kernel.ColumnBuilder(frozenset()).add, bytes(1000), count, 0, 10, 0, None, 0)
                 for kernel in KERNELS
             ]
             assert results[0] == results[1]
             assert results[0][0] is CorruptRecordError
 
 
+LEFT_OUT: Final = [
+    frozenset(("headers",)),
+    frozenset(("key", "timestamp")),
+    frozenset(("value", "timestampType", "headers")),
+    OPTIONAL_COLUMNS,
+]
 BATCHES: Final = [
     encode_batch(SAMPLES if magic == 2 else LEGACY_SAMPLES, magic=magic, compression=codec, base_offset=3)
     for magic, codec in ALLOWED

@@ -49,7 +49,7 @@ def read_messages(data: bytes) -> int:
 
 
 def read_columns(data: bytes) -> int:
-    chunk = COMPILED.decode_columns(data, "t", 0, 0, headers=True)
+    chunk = COMPILED.decode_columns(data, "t", 0, 0)
     assert chunk.nbytes == len(data)
     return int(chunk.remaining)
 
@@ -151,7 +151,7 @@ def columns_of(kernel: Any, data: bytes, start: int, aborted: Any, **options: An
     while True:
         try:
             chunk = kernel.decode_columns(
-                data, "t", 1, start, position=position, aborted=transactions, headers=True, **options
+                data, "t", 1, start, position=position, aborted=transactions, **options
             )
         except Exception as error:
             return [*seen, told(error)]

@@ -1,4 +1,4 @@
-"""Mistakes in ``pyklient/consumer/`` about corrupt batches, which may be skipped, and about leader epochs."""
+"""Mistakes in ``pyklient/consumer/`` about corrupt batches, Arrow columns, and leader epochs."""
 
 from typing import Final
 
@@ -59,6 +59,15 @@ MUTANTS: Final = (
         "            or True",
         (
             "tests/consumer/fetch/test_fetch_plan.py::test_a_request_takes_as_many_steps_with_forty_times_the_partitions",
+        ),
+    ),
+    Mutant(
+        "consumer: a loop continues with columns that lack some of its own",
+        "pyklient/consumer/stream/messages_or_columns.py",
+        "isinstance(chunk, ColumnChunk) and chunk.left_out <= self.left_out",
+        "isinstance(chunk, ColumnChunk)",
+        (
+            "tests/consumer/stream/test_arrow_batches.py::test_loops_with_other_columns_and_for_loops_share_one_cursor",
         ),
     ),
 )

@@ -166,7 +166,7 @@ MUTANTS: Final = (
     Mutant(
         "consumer: a message in hand of any partition holds a rebalance up",
         "pyklient/consumer/stream/stream_core.py",
-        "while self.is_held_elsewhere() and not self._reader.in_hand_stays():",
+        "while self.is_held_elsewhere() and not self._reader.in_hand.stays(self.queue.source):",
         "while self.is_held_elsewhere():",
         (
             "tests/consumer/group/test_incremental.py::test_a_message_in_hand_of_what_stays_owned_holds_no_rebalance_up",

@@ -1,189 +1,4 @@
-# Columns in Arrow's layout, filled straight from the bytes of a batch. Part of _kernel.pyx.
-#
-# The loop runs without the GIL and allocates nothing: where a column is full it comes back at the start of the
-# record that did not fit, and is called again when there is room.
-
-cdef struct Cells:
-    # A column of byte strings: which of them are not null, where each one ends, and their bytes.
-    uint8_t* bits
-    int32_t* ends
-    uint8_t* data
-    Py_ssize_t used
-    Py_ssize_t capacity
-    Py_ssize_t nulls
-
-
-cdef struct Rows:
-    # All columns. Those with one cell a record have room for a whole batch before the loop begins.
-    Py_ssize_t count
-    Py_ssize_t capacity
-    int64_t* offsets
-    int64_t* timestamps
-    int32_t* kinds
-    Cells keys
-    Cells values
-    bint with_headers
-    int32_t* header_ends
-    Py_ssize_t headers
-    Py_ssize_t header_capacity
-    Cells names
-    Cells contents
-    # whether a header's name is not ASCII, so that it has to be looked at again
-    bint foreign
-
-
-cdef struct HeaderSizes:
-    # What the headers of one record take.
-    uint64_t count
-    Py_ssize_t names
-    Py_ssize_t contents
-
-
-cdef inline void _put_cell(Cells* cells, Py_ssize_t index, const uint8_t* start, Py_ssize_t size) noexcept nogil:
-    if size < 0:
-        cells.bits[index >> 3] &= <uint8_t>~(1 << (index & 7))
-        cells.nulls += 1
-    else:
-        memcpy(cells.data + cells.used, start, size)
-        cells.used += size
-    cells.ends[index + 1] = <int32_t>cells.used
-
-
-cdef inline bint _fits(const Cells* cells, Py_ssize_t size) noexcept nogil:
-    return size <= cells.capacity - cells.used
-
-
-cdef inline bint _row_fits(const Rows* rows, const Parsed* record, const HeaderSizes* sizes) noexcept nogil:
-    if not (_fits(&rows.keys, record.key_size) and _fits(&rows.values, record.value_size)):
-        return False
-    if not (rows.with_headers and sizes.count):
-        return True
-    return (
-        <Py_ssize_t>sizes.count <= rows.header_capacity - rows.headers
-        and _fits(&rows.names, sizes.names)
-        and _fits(&rows.contents, sizes.contents)
-    )
-
-
-cdef Fault _pass_headers(Cursor* cursor, HeaderSizes* sizes) noexcept nogil:
-    """Read the headers of one record without storing them. Return the faults of ``_headers``."""
-    cdef uint64_t left = 0
-    cdef const uint8_t* start = NULL
-    cdef Py_ssize_t size = 0
-    cdef Fault fault = read_folded(cursor, &left, 32)
-    if fault != NO_FAULT:
-        return fault
-    if left & 1:
-        return NEGATIVE_COUNT
-    left >>= 1
-    sizes.count = left
-    sizes.names = sizes.contents = 0
-    while left:
-        left -= 1
-        fault = _sized(cursor, &start, &size, NEGATIVE_NAME)
-        if fault != NO_FAULT:
-            return fault
-        sizes.names += size
-        fault = _bytes(cursor, &start, &size, NEGATIVE_HEADER)
-        if fault != NO_FAULT:
-            return fault
-        sizes.contents += max(size, 0)
-    return NO_FAULT
-
-
-cdef void _put_headers(Cursor cursor, Rows* rows) noexcept nogil:
-    """Store the headers of a record. They have been read once already, and there is memory for them."""
-    cdef uint64_t left = 0
-    cdef const uint8_t* start = NULL
-    cdef Py_ssize_t size = 0
-    cdef Py_ssize_t at
-    cdef uint8_t high = 0
-    read_folded(&cursor, &left, 32)
-    left >>= 1
-    while left:
-        left -= 1
-        _sized(&cursor, &start, &size, NEGATIVE_NAME)
-        for at in range(size):
-            high |= start[at]
-        _put_cell(&rows.names, rows.headers, start, size)
-        _bytes(&cursor, &start, &size, NEGATIVE_HEADER)
-        _put_cell(&rows.contents, rows.headers, start, size)
-        rows.headers += 1
-    rows.foreign |= high >= 0x80
-
-
-cdef inline void _put_row(
-    Rows* rows, const Parsed* record, int64_t offset, Cursor headers, uint64_t header_count
-) noexcept nogil:
-    """Store a record for which there is memory. Its headers begin at *headers*."""
-    rows.offsets[rows.count] = offset
-    rows.timestamps[rows.count] = record.timestamp
-    _put_cell(&rows.keys, rows.count, record.key, record.key_size)
-    _put_cell(&rows.values, rows.count, record.value, record.value_size)
-    if rows.with_headers:
-        if header_count:
-            _put_headers(headers, rows)
-        rows.header_ends[rows.count + 1] = <int32_t>rows.headers
-    rows.count += 1
-
-
-cdef Fault _fill(Rows* columns, _Section section, int64_t* left, int64_t start_offset) noexcept nogil:
-    """Store the *left* remaining records of *section* in columns, without those below *start_offset*.
-
-    On NO_ROOM, ``section.record`` is the record that did not fit, and ``section.cursor`` is where it begins.
-    """
-    # in locals: what is written through a byte pointer could be anything else, to a compiler
-    cdef Rows rows = columns[0]
-    cdef Cursor cursor = section.cursor
-    cdef Parsed record = section.record
-    cdef int64_t base_timestamp = section.base_timestamp
-    cdef int64_t base_offset = section.base_offset
-    cdef int64_t previous = section.previous
-    cdef bint rising = section.rising
-    cdef bint in_time = section.in_time
-    cdef int64_t more = left[0]
-    cdef const uint8_t* begin
-    cdef Cursor headers
-    cdef HeaderSizes sizes
-    cdef int64_t offset
-    cdef Fault fault = NO_FAULT
-    while more:
-        begin = cursor.at
-        fault = _next(&cursor, &record, base_timestamp)
-        if fault != NO_FAULT:
-            break
-        headers = cursor
-        sizes.count = 0
-        if cursor.at[0] == 0:
-            cursor.at += 1
-        else:
-            fault = _pass_headers(&cursor, &sizes)
-            if fault != NO_FAULT:
-                break
-        if cursor.at != record.stop:
-            fault = WRONG_LENGTH
-            break
-        # unsigned, so that it cannot overflow before it is checked
-        offset = <int64_t>(<uint64_t>base_offset + <uint64_t>record.delta)
-        if offset >= start_offset:
-            if not _row_fits(&rows, &record, &sizes):
-                fault = NO_ROOM
-                cursor.at = begin
-                break
-            _put_row(&rows, &record, offset, headers, sizes.count)
-        rising &= record.delta > previous
-        previous = record.delta
-        in_time &= not record.too_late
-        more -= 1
-    columns[0] = rows
-    section.cursor = cursor
-    section.record = record
-    section.previous = previous
-    section.rising = rising
-    section.in_time = in_time
-    left[0] = more
-    return fault
-
+# The builder of columns in Arrow's layout, and their memory. Part of _kernel.pyx.
 
 @cython.final
 cdef class _Column:
@@ -221,7 +36,8 @@ cdef class _Column:
 
 @cython.final
 cdef class ColumnBuilder:
-    """Collects records in columns. *size* is the expected number of bytes of all records."""
+    """Collects records in columns, without those whose names are in *left_out*. *size* is the expected number of bytes
+    of all records."""
 
     cdef Rows rows
     # bytes of the batches so far: no column can hold more
@@ -236,8 +52,12 @@ cdef class ColumnBuilder:
     cdef _Column names
     cdef _Column contents
 
-    def __cinit__(self, bint with_headers, Py_ssize_t size=0):
-        self.rows.with_headers = with_headers
+    def __cinit__(self, left_out not None, Py_ssize_t size=0):
+        self.rows.with_timestamps = "timestamp" not in left_out
+        self.rows.with_kinds = "timestampType" not in left_out
+        self.rows.with_keys = "key" not in left_out
+        self.rows.with_values = "value" not in left_out
+        self.rows.with_headers = "headers" not in left_out
         self.offsets = _Memory.__new__(_Memory)
         self.timestamps = _Memory.__new__(_Memory)
         self.kinds = _Memory.__new__(_Memory)
@@ -246,7 +66,7 @@ cdef class ColumnBuilder:
         self.values = _Column.__new__(_Column)
         self.names = _Column.__new__(_Column)
         self.contents = _Column.__new__(_Column)
-        self.values.reserve(&self.rows.values, 0, size)
+        self.values.reserve(&self.rows.values, 0, size if self.rows.with_values else 0)
         self.size = size
         self._reserve(0, 1)
 
@@ -262,10 +82,12 @@ cdef class ColumnBuilder:
             count = <Py_ssize_t>(count * batches)
         self.rows.capacity = max(self.rows.capacity, count)
         self.rows.offsets = <int64_t*>self.offsets.reserve(sizeof(int64_t) * count)
-        self.rows.timestamps = <int64_t*>self.timestamps.reserve(sizeof(int64_t) * count)
-        self.rows.kinds = <int32_t*>self.kinds.reserve(sizeof(int32_t) * count)
-        self.keys.reserve(&self.rows.keys, count, 0)
-        self.values.reserve(&self.rows.values, count, 0)
+        if self.rows.with_timestamps:
+            self.rows.timestamps = <int64_t*>self.timestamps.reserve(sizeof(int64_t) * count)
+        if self.rows.with_kinds:
+            self.rows.kinds = <int32_t*>self.kinds.reserve(sizeof(int32_t) * count)
+        self.keys.reserve(&self.rows.keys, count if self.rows.with_keys else 0, 0)
+        self.values.reserve(&self.rows.values, count if self.rows.with_values else 0, 0)
         if self.rows.with_headers:
             self.rows.header_ends = <int32_t*>self.header_ends.reserve(sizeof(int32_t) * (count + 1))
             self.rows.header_ends[0] = 0
@@ -301,7 +123,6 @@ cdef class ColumnBuilder:
         cdef int64_t stamp = append_time if stamped else 0
         cdef int64_t left = count
         cdef Py_ssize_t first = self.rows.count
-        cdef Py_ssize_t index
         cdef Rows before
         cdef Fault fault
         self._check_size(section.view.len)
@@ -322,11 +143,7 @@ cdef class ColumnBuilder:
         except:
             self._go_back(&before)
             raise
-        for index in range(first, self.rows.count):
-            self.rows.kinds[index] = stamped
-        if stamped:
-            for index in range(first, self.rows.count):
-                self.rows.timestamps[index] = stamp
+        self._stamp(first, stamped, stamp)
 
     def add_batches(
         self,
@@ -371,7 +188,6 @@ cdef class ColumnBuilder:
         cdef Kind kind = _read_header(reading, header)
         cdef Py_ssize_t size
         cdef Py_ssize_t first = self.rows.count
-        cdef Py_ssize_t index
         cdef int64_t left
         cdef Rows before
         cdef Fault fault
@@ -398,15 +214,22 @@ cdef class ColumnBuilder:
         if fault != NO_FAULT or not section.is_right():
             self._go_back(&before)
             return False
-        for index in range(first, self.rows.count):
-            self.rows.kinds[index] = header.attributes & _STAMPED != 0
-        if header.attributes & _STAMPED:
-            for index in range(first, self.rows.count):
-                self.rows.timestamps[index] = header.max_timestamp
+        self._stamp(first, header.attributes & _STAMPED != 0, header.max_timestamp)
         self.added += size
         reading.nbytes += size
         _pass_batch(reading, header)
         return True
+
+    cdef inline void _stamp(self, Py_ssize_t first, bint stamped, int64_t timestamp) noexcept nogil:
+        """Set the timestamp types of the records from row *first* on. If the broker has *stamped* their batch, set their
+        timestamps too."""
+        cdef Py_ssize_t index
+        if self.rows.with_kinds:
+            for index in range(first, self.rows.count):
+                self.rows.kinds[index] = stamped
+        if stamped and self.rows.with_timestamps:
+            for index in range(first, self.rows.count):
+                self.rows.timestamps[index] = timestamp
 
     cdef int _check_size(self, Py_ssize_t size) except -1:
         if size > _MOST_IN_A_COLUMN - self.added:
@@ -417,8 +240,10 @@ cdef class ColumnBuilder:
     cdef int _reserve_for(self, _Section section) except -1:
         """Make room for the next record of the section."""
         cdef Py_ssize_t whole = <Py_ssize_t>(<size_t>section.record.stop - <size_t>section.cursor.at)
-        self.keys.reserve(&self.rows.keys, 0, self.rows.keys.used + max(section.record.key_size, 0))
-        self.values.reserve(&self.rows.values, 0, self.rows.values.used + max(section.record.value_size, 0))
+        if self.rows.with_keys:
+            self.keys.reserve(&self.rows.keys, 0, self.rows.keys.used + max(section.record.key_size, 0))
+        if self.rows.with_values:
+            self.values.reserve(&self.rows.values, 0, self.rows.values.used + max(section.record.value_size, 0))
         if self.rows.with_headers:
             # no header takes less than two bytes, and the record is known to end where it says
             self._reserve_headers(max(whole >> 1, self.rows.headers), whole, whole)
@@ -445,10 +270,14 @@ cdef class ColumnBuilder:
     ) except -1:
         cdef Py_ssize_t row = self.rows.count
         self.rows.offsets[row] = offset
-        self.rows.timestamps[row] = timestamp
-        self.rows.kinds[row] = kind
-        self._put_bytes(self.keys, &self.rows.keys, row, key)
-        self._put_bytes(self.values, &self.rows.values, row, value)
+        if self.rows.with_timestamps:
+            self.rows.timestamps[row] = timestamp
+        if self.rows.with_kinds:
+            self.rows.kinds[row] = kind
+        if self.rows.with_keys:
+            self._put_bytes(self.keys, &self.rows.keys, row, key)
+        if self.rows.with_values:
+            self._put_bytes(self.values, &self.rows.values, row, value)
         if self.rows.with_headers:
             for name, value in headers:
                 if self.rows.headers == self.rows.header_capacity:
@@ -471,6 +300,7 @@ cdef class ColumnBuilder:
     def finish(self):
         """Return the columns that were collected. Nothing may be added afterwards."""
         cdef Rows* rows = &self.rows
+        cdef Py_ssize_t count = rows.count
         headers = None
         if rows.with_headers:
             names = self.names.finish(&rows.names, rows.headers)
@@ -481,9 +311,9 @@ cdef class ColumnBuilder:
             )
         return ArrowColumns(
             self.offsets.finish(sizeof(int64_t) * rows.count, "q"),
-            self.timestamps.finish(sizeof(int64_t) * rows.count, "q"),
-            self.kinds.finish(sizeof(int32_t) * rows.count, "i"),
-            self.keys.finish(&rows.keys, rows.count),
-            self.values.finish(&rows.values, rows.count),
+            self.timestamps.finish(sizeof(int64_t) * count if rows.with_timestamps else 0, "q"),
+            self.kinds.finish(sizeof(int32_t) * count if rows.with_kinds else 0, "i"),
+            self.keys.finish(&rows.keys, count if rows.with_keys else 0),
+            self.values.finish(&rows.values, count if rows.with_values else 0),
             headers,
         )
