@@ -4,10 +4,9 @@ A counter belongs to the object whose work it counts. One thread at a time adds 
 it without a lock. Nothing is counted per record: the thread adds once for each batch, chunk or request.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 from itertools import accumulate, pairwise
-from math import frexp
 from typing import Final, NamedTuple
 
 from pyklient import metrics
@@ -30,6 +29,13 @@ microseconds)."""
 _OCTAVES: Final = 28
 _PER_OCTAVE: Final = 8
 _BUCKETS: Final = _OCTAVES * _PER_OCTAVE
+_STARTS: Final = [
+    2.0 ** (octave + _LEAST_EXPONENT - 1) * (1 + part / _PER_OCTAVE)
+    for octave in range(_OCTAVES)
+    for part in range(_PER_OCTAVE)
+]
+"""The duration in seconds at which each bucket begins. The first bucket also has all shorter durations, and
+the last bucket all longer ones."""
 
 
 class Meter:
@@ -154,13 +160,7 @@ class DurationHistogram:
         self.total += seconds
         if seconds > self._max:
             self._max = seconds
-        fraction, exponent = frexp(seconds)
-        bucket = (exponent - _LEAST_EXPONENT) * _PER_OCTAVE + int((fraction - 0.5) * 2 * _PER_OCTAVE)
-        if bucket < 0:
-            bucket = 0
-        elif bucket >= _BUCKETS:
-            bucket = _BUCKETS - 1
-        self._buckets[bucket] += 1
+        self._buckets[bisect_right(_STARTS, seconds, 1) - 1] += 1
 
     def _begin(self, now: float) -> None:
         recent = now < self._ends + _WINDOW

@@ -106,6 +106,14 @@ def test_the_quantiles_of_several_histograms_are_those_of_all_values() -> None:
     assert found.count == 100
 
 
+def test_a_duration_of_zero_counts_as_shorter_than_all_others() -> None:
+    made = histogram_of([(10.0, 0.0)] * 60 + [(10.0, 1.0)] * 40)
+    found = DurationHistogram.snapshot([made], 10.0)
+    assert found.p50 is not None
+    assert found.p50 < 1e-4
+    assert found.p99 == pytest.approx(1.0, rel=_ERROR)
+
+
 @pytest.mark.parametrize("seconds", [0.0, 1e-9, 1e9])
 def test_durations_beyond_all_buckets_count(seconds: float) -> None:
     found = DurationHistogram.snapshot([histogram_of([(1.0, seconds)])], 1.0)
