@@ -81,7 +81,7 @@ def _fill(columns: Columns, data: bytes, base_timestamp: int, count: int) -> int
             low, position = low & 0x7F | high << 7, position + 3
         else:
             low, position = _read_timestamp_delta(data, position + 1, base_timestamp)
-        timestamps.append(base_timestamp + (low >> 1 ^ -(low & 1)))
+        timestamps.append(base_timestamp + (~(low >> 1) if low & 1 else low >> 1))
         if (low := data[position]) < 0x80:  # the offset delta
             position += 1
         elif (high := data[position + 1]) < 0x80:
