@@ -11,8 +11,8 @@ __all__ = ["OwnedClaims", "owned_claims"]
 
 
 class OwnedClaims(NamedTuple):
-    """The partitions that members owned before a rebalance. If two members say they owned a partition, the
-    member with the newer generation counts as its owner."""
+    """The partitions that members owned before a rebalance, as the members say. If two members say that they
+    owned the same partition, the member with the newer generation counts as its owner."""
 
     owned: dict[str, list[TopicPartition]]
     """The partitions that each member may keep. Partitions that no longer exist are left out."""

@@ -278,7 +278,7 @@ class _Connection:
                 continue
             if not sent:
                 raise CloseConnection(
-                    "a segment file is too short: it ends before the records of the response end"
+                    "a segment file is too short: it does not contain all records of the response"
                 )
             position += sent
 

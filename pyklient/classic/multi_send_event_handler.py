@@ -149,8 +149,9 @@ def _error(
     """Return the error of the messages for *where*, one of the partitions in *parts*. Return None if the
     messages are stored.
 
-    If *where* is ANY_PARTITION of a topic, the SyncProducer has chosen a partition of this topic. The
-    response names the chosen partition, and *parts* may also have messages for that partition.
+    If *where* is ANY_PARTITION of a topic, return the error of the partition that the SyncProducer has chosen
+    for these messages. If *parts* also has messages for the chosen partition, the response has one error for
+    all messages of the partition.
     """
     if where.partition != ANY_PARTITION:
         return statuses[where].error

@@ -200,8 +200,8 @@ def _close_all() -> None:
     """Close the connectors that are still open when the program ends, without committing messages in hand.
 
     Then wait for the connectors that the program had dropped without closing them, until they have committed
-    and left their groups. At the end, warn of each connector that was left open. The warnings come last
-    because Python may be set to raise an exception for a warning.
+    and left their groups. At the end, warn of each connector that the program had not closed. The warnings
+    come last because Python may be set to raise an exception for a warning.
     """
     left_open = {lifecycle: repr(lifecycle) for lifecycle in list(_open)}
     for lifecycle, name in left_open.items():

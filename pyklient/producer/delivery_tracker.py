@@ -34,7 +34,7 @@ class DeliveryTracker:
         self._thread = thread
         self._abandoned: KafkaError | None = None
         self._page = 1
-        """The number of calls of ``report`` so far, plus one. A batch with failures stores this number, so
+        """The number of the next call of ``report``, counted from 1. A batch with failures stores it, so
         that ``unseen`` can tell if ``report`` has already returned the failures of the batch."""
         self._failed: dict[str, int] = {}
         self._first: dict[str, KafkaError] = {}

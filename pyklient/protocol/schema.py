@@ -205,8 +205,9 @@ class ApiMessage(Struct):
 
     @classmethod
     def _first_encoder(cls, version: int) -> Encode:
-        """Return the encoder of the first messages in *version*. It later replaces itself with a generated
-        encoder. If several threads generate one at once, only one of the encoders is kept."""
+        """Return an encoder for *version* that needs no generated code. After a few messages, it replaces
+        itself with a generated encoder. If several threads generate an encoder at once, one of these encoders
+        is kept."""
         cls._check_version(version)
         flexible = cls.is_flexible(version)
         encode = first_encoder(cls, version, flexible)

@@ -107,7 +107,8 @@ class KazooThreads(SequentialThreadingHandler):
             if self.rejected.is_over(connected):
                 connected.close()
                 raise SessionExpiredError(
-                    "no server accepts the existing session, but a server accepts a new session"
+                    "the ZooKeeper servers accept a new session, but not the existing one, which has "
+                    "probably expired"
                 )
         except OSError as error:
             if connected is not None:

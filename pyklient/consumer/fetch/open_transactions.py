@@ -77,9 +77,9 @@ class OpenTransactions:
     def note(
         self, cursor: Cursor, data: "FetchResponse.FetchableTopicResponse.PartitionData", now: float
     ) -> None:
-        """Record whether *cursor* waits for the end of a transaction. *data* is the last response about its
-        partition; the position of *cursor* is already the one after *data*. A cursor that has an end does not
-        wait: it ends at the last stable offset."""
+        """Remember whether *cursor* waits until a transaction ends. *data* is the newest response about its
+        partition, and the position of *cursor* is already after *data*. A cursor with an end offset never
+        waits, because its end offset is not beyond the last stable offset."""
         if self._bound is None or data.error_code or cursor.end is not None:
             return
         partition, position = cursor.partition, cursor.position or 0

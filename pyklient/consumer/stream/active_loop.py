@@ -77,7 +77,7 @@ class ActiveLoop:
         self._cut()
 
     def begin_step(self, hold: _Hold) -> None:
-        """Begin a step (one call of ``next``) of the loop that has *hold*, in this thread.
+        """Begin a step (one call of ``next``) in this thread. *hold* stands for the loop that reads.
 
         Raises StreamInUseError, and changes nothing, if another thread reads the stream.
         """

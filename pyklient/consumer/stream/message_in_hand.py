@@ -22,8 +22,7 @@ class InHand:
 
     def __init__(self) -> None:
         self.done = 0
-        """The number of messages of the current chunk that had been handed out when the loop asked for the
-        message in hand."""
+        """The number of messages of the current chunk that the loop has got before the message in hand."""
         self.batch: dict[TopicPartition, tuple[Cursor, int]] = {}
         """The offset at which the batch in hand begins in each partition. Empty if the loop has got a single
         message."""

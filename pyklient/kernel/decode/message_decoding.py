@@ -26,9 +26,9 @@ _ENOUGH_AT_ONCE: Final = 1_000
 """The number of messages after which a chunk ends if all its messages are made at once: if there are
 decoders, or in the Python kernel. More messages would not fit into the processor's cache."""
 _ENOUGH_BYTES: Final = 1 << 20
-"""The number of decompressed bytes after which a chunk ends. A limit is needed because bytes that a chunk has
-read no longer count towards the fetch budget, but stay in memory until all messages of the chunk have been
-handed out."""
+"""The number of decompressed bytes after which a chunk ends. A limit is needed because bytes that were
+decoded into a chunk no longer count towards the fetch budget, but stay in memory until all messages of the
+chunk have been handed out."""
 
 
 def decode(

@@ -87,7 +87,7 @@ class RequestsInFlight:
 
     def complete_setup(self, hint: str) -> None:
         """Remember that the connection is ready for its first request. If the broker closes the connection
-        before it has answered a request, *hint* is added to the error."""
+        before it has answered any request, *hint* is added to the error."""
         self.hint = hint
         self._has_carried_request = False
 

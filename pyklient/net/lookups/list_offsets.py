@@ -182,8 +182,8 @@ def _request(
 def _add_offsets(
     response: ListOffsetsResponse, found: dict[TopicPartition, ListedOffset]
 ) -> KafkaError | None:
-    """Add the offsets in *response* to *found*. Return the error of a partition that must be asked for again,
-    or None."""
+    """Add the offsets in *response* to *found*. If the offsets of some partitions must be requested again,
+    return the error of one of them; otherwise return None. Raises any other error of a partition."""
     problem: KafkaError | None = None
     for topic in response.topics:
         for entry in topic.partitions:

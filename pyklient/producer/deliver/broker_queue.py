@@ -198,8 +198,8 @@ class BrokerQueue(Timed):
         return version
 
     def _raise_broken(self, request: InFlightRequest) -> None:
-        """Raise the error of an earlier request that could not be sent on the connection of *request*. Do
-        nothing if there is no such error."""
+        """If an earlier request could not be sent on the connection of *request*, raise the error of that
+        earlier request. Otherwise do nothing."""
         if self._broken is not None and self._broken[0] == request.connection_number:
             raise self._broken[1]
 

@@ -17,8 +17,8 @@ class Transaction:
     In version 1 of the protocol (KIP-98), a separate request adds partitions to the transaction. In version 2
     (KIP-890), Produce requests add them, and the end of each transaction brings a new epoch.
 
-    A thread of the program calls ``begin`` while no batch is unfinished. From then on, the sender changes
-    the attributes while it holds the sender lock, until no batch is unfinished again.
+    While all batches are finished, a thread of the program may call ``begin``. After that, only the sender
+    changes the attributes, and it holds the sender lock, until all batches are finished again.
     """
 
     def __init__(self, transactional_id: str, accumulator: RecordAccumulator) -> None:

@@ -40,8 +40,9 @@ _SMALL: Final = 64 << 10
 costs much more than one step if a batch has only a few records."""
 
 _FIRST_STEP: Final = 1 << 10
-"""The number of bytes that the decompressor gets first for each gzip member after the first one. For the
-first member it gets all bytes at once, because most data has only one member."""
+"""Gzip data may have several members. The decompressor gets all bytes at once for the first member, because
+most data has only one. For each later member it begins with this number of bytes, because it does not know
+where that member ends."""
 
 
 class Compression(IntEnum):

@@ -14,16 +14,18 @@ __all__ = ["damaged_offsets"]
 def damaged_offsets(
     buffer: memoryview, at: int, position: int, end: int | None = None
 ) -> tuple[int, int] | None:
-    """Return the first offset of the batch at byte *at* of *buffer*, and the offset that follows the batch.
+    """Return the first unread offset of the batch at byte *at* of *buffer*, and the offset after the batch.
     Return None if it is not possible to tell where the batch ends.
 
-    Records before the offset *position* have been read already, so the first offset is *position* or larger.
-    The two offsets are the same if all records of the batch come before *position*.
-    *end* is the offset at which the log ended when the batch was fetched, if that is known.
+    Records before the offset *position* have been read already. The two offsets are the same if these are
+    all records of the batch. *end* is the offset at which the log ended when the batch was fetched, if that
+    is known: a batch that seems to end after it counts as one whose end is not known.
 
-    If the checksum of the batch is right, the header tells where the batch ends. Otherwise the batch ends
-    where the next batch in *buffer* begins, if the next batch is intact. If neither is the case, the header
-    is used if its numbers fit together.
+    The end of the batch is found in the first of these ways that is possible:
+
+    1. The checksum of the batch is right: its header tells the end.
+    2. The next batch in *buffer* is intact: the batch ends where the next one begins.
+    3. The numbers in the header fit together: the header tells the end.
     """
     try:
         after = batch_end(buffer, at)

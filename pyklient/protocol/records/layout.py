@@ -68,8 +68,8 @@ MAX_TIMESTAMP_AT: Final = 35
 
 ENTRY_CRC_FROM: Final = 16
 LEAST: Final = (26, 34, 61)
-"""The size in bytes of the smallest entry or batch of formats 0, 1 and 2: without key and value, or without
-records."""
+"""For each format, the smallest size in bytes. Formats 0 and 1: of a message without key and value. Format 2:
+of a batch without records."""
 
 CODEC_BITS: Final = 0x07
 TIMESTAMP_TYPE_BIT: Final = 0x08

@@ -69,7 +69,7 @@ def find_rewind(
     if isinstance(to, Mapping):
         if unknown := sorted(to.keys() - read):
             raise ConfigurationError(
-                f"rewind_to has an offset of {unknown[0]}, which no load has read; leave this partition out"
+                f"rewind_to has an offset for {unknown[0]}, but no load has read this partition; leave it out"
             )
         points = dict(to)
     else:

@@ -42,7 +42,7 @@ class BatchReader(DataSourceReader):
             return plan_tasks(lookup, options, start, end)
 
     def read(self, partition: InputPartition | None) -> "Iterator[RecordBatch]":
-        """Return the rows of the task *partition*, as record batches."""
+        """Return the rows of *partition*, which is one task of Spark, as Arrow record batches."""
         return read_task(partition, self._options)
 
 

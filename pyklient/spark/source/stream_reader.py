@@ -99,7 +99,7 @@ class StreamReader(DataSourceStreamReader):
         return plan_tasks(self._lookup, self._options, {**begin, **new}, until)
 
     def read(self, partition: InputPartition | None) -> "Iterator[RecordBatch]":
-        """Return the rows of the task *partition*, as record batches."""
+        """Return the rows of *partition*, which is one task of Spark, as Arrow record batches."""
         return read_task(partition, self._options)
 
     def commit(self, end: OffsetsJson) -> None:

@@ -46,7 +46,7 @@ def plan_tasks(
 
 
 def read_task(partition: InputPartition | None, options: SourceOptions) -> "Iterator[RecordBatch]":
-    """Return the rows of the task *partition*, as record batches.
+    """Return the rows of *partition*, which is one task of Spark, as Arrow record batches.
 
     If a query has no tasks, Spark creates a task whose *partition* is of another type. This task has no rows.
     """

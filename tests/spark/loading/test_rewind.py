@@ -131,7 +131,7 @@ def test_rows_whose_records_the_brokers_have_deleted_stay(
         ({"rewind_to": {TopicPartition("t", 0): 1}, "max_records": 1}, "cannot be combined with max_records"),
         (
             {"rewind_to": {TopicPartition("t", 0): 1}},
-            "rewind_to has an offset of t-0, which no load has read",
+            "rewind_to has an offset for t-0, but no load has read this partition",
         ),
     ],
 )

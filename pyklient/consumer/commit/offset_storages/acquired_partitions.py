@@ -52,7 +52,7 @@ class Save:
 
 
 class Acquired:
-    """A partition that its stream has acquired in the offset store, and how far its messages are saved."""
+    """A partition that its stream has acquired in the offset store, and the position saved for it."""
 
     __slots__ = ("begins", "done", "epoch", "outdated", "save")
 

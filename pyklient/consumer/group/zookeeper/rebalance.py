@@ -195,9 +195,9 @@ def rebalance(member: ZooKeeperMember) -> RegistryDialogue[Mapping[TopicPartitio
     group = yield from read_group(member)
     if member.assignor == "roundrobin" and not has_identical_threads(group.threads):
         log.warning(
-            "group %s: the members subscribe to different topics, or have different numbers of streams. In "
-            "such a group with partition_assignment_strategy='roundrobin', Scala consumers before 0.10.2 "
-            "cannot rebalance",
+            "group %s: the members subscribe to different topics, or have different numbers of streams. "
+            "Scala consumers before 0.10.2 then cannot rebalance with "
+            "partition_assignment_strategy='roundrobin', which this group uses",
             member.group_id,
         )
     assigned = group.assigned_to(member)
