@@ -200,7 +200,17 @@ class ProducerOptions(ClientOptions, total=False):
     partitioner: Callable[[str, bytes | None, int], int] | HasPartition | None
     """A function that gets the topic, the key and the number of partitions of a record, and returns the
     number of a partition. By default, the murmur2 hash of the key decides, as in Java's client. Records
-    without a key go to one partition until its batch is sent, and then to another. (Only in pyklient.)"""
+    without a key go to one partition until its batch is full, or until 16 KiB were sent to it, and then to
+    another. (Only in pyklient.)"""
+
+    partitioner_adaptive_partitioning_enable: bool
+    """Whether partitions whose leader is slow get fewer of the records without a key. If not, all partitions
+    get equally many."""
+
+    partitioner_availability_timeout_ms: int
+    """If a broker has accepted no request for this time, although batches wait, records without a key go to
+    the partitions of other brokers. 0 turns this off. It has no effect without
+    partitioner_adaptive_partitioning_enable."""
 
     key_encoder: Encoder | None
     """A function that turns keys into bytes. (Only in pyklient.)"""

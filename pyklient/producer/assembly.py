@@ -10,6 +10,7 @@ from pyklient.kernel import UserFunctions
 from pyklient.net.backoff import Backoff
 from pyklient.net.network_client import NetworkClient
 from pyklient.producer.accumulate.accumulator import Clocks, RecordAccumulator
+from pyklient.producer.accumulate.leader_availability import LeaderAvailability
 from pyklient.producer.accumulate.limits import Limits
 from pyklient.producer.accumulate.partitioner import StickyPartitioner, as_partitioner
 from pyklient.producer.broker_requirements import BrokerRequirements
@@ -51,21 +52,17 @@ def assemble(
         Compression.of(config.compression_type), idempotence=config.enable_idempotence is True
     )
     client.on_cluster_change(partial(thread.post, metadata.want))
+    adaptive = config.partitioner_adaptive_partitioning_enable
     accumulator = RecordAccumulator(
-        Limits(
-            batch_size=config.batch_size,
-            buffer_memory=config.buffer_memory,
-            max_request_size=config.max_request_size,
-            max_block=config.max_block_ms / 1000,
-            linger=config.linger_ms / 1000,
-        ),
+        _limits(config),
         Clocks(time.time_ns, time.monotonic),
         UserFunctions(
             as_encoder(config.key_encoder),
             as_encoder(config.value_encoder),
             as_partitioner(config.partitioner),
         ),
-        StickyPartitioner(random.Random()),
+        StickyPartitioner(random.Random(), adaptive=adaptive),
+        LeaderAvailability(config.partitioner_availability_timeout_ms / 1000 if adaptive else 0),
         TopicMetadata(client, backoff, metadata, requirements),
         thread,
     )
@@ -89,3 +86,13 @@ def assemble(
         config, client, accumulator, transaction, identity, sender, sender.transactions, thread
     )
     return accumulator, sender, manager
+
+
+def _limits(config: ProducerConfig) -> Limits:
+    return Limits(
+        batch_size=config.batch_size,
+        buffer_memory=config.buffer_memory,
+        max_request_size=config.max_request_size,
+        max_block=config.max_block_ms / 1000,
+        linger=config.linger_ms / 1000,
+    )

@@ -39,7 +39,7 @@ class TopicMetadata:
         self._backoff = backoff
         self._refresher = refresher
         self._reached: set[int] = set()
-        self._available: dict[str, tuple[TopicInfo, list[int]]] = {}
+        self._available: dict[str, tuple[TopicInfo, frozenset[int], list[int]]] = {}
 
     def wait(self, topic: str, deadline: float) -> int:
         """Wait until a leader of *topic* can be reached. Return the number of partitions of *topic*.
@@ -76,16 +76,24 @@ class TopicMetadata:
             raise error
         return len(info.partitions) if info is not None else 0
 
-    def available(self, topic: str) -> list[int]:
-        """Return the partitions of *topic* that have a leader."""
+    def available(self, topic: str, unavailable: frozenset[int]) -> list[int]:
+        """Return the partitions of *topic* that have a leader. Leave out those whose leader is one of the
+        brokers *unavailable*, unless all partitions have such leaders."""
         info = self._client.metadata.topics.get(topic)
         if info is None:
             return []
-        seen, numbers = self._available.get(topic, (None, []))
-        if seen is not info:  # called once per batch; changes only with new metadata
-            numbers = [number for number, one in info.partitions.items() if one.leader >= 0]
-            self._available[topic] = info, numbers
+        seen, without, numbers = self._available.get(topic, (None, unavailable, []))
+        if seen is not info or without != unavailable:  # called once per batch; seldom changes
+            led = [number for number, one in info.partitions.items() if one.leader >= 0]
+            numbers = [number for number in led if info.partitions[number].leader not in unavailable] or led
+            self._available[topic] = info, unavailable, numbers
         return numbers
+
+    def is_available(self, topic: str, partition: int, unavailable: frozenset[int]) -> bool:
+        """Return True if *partition* of *topic* has a leader that is not one of the brokers *unavailable*."""
+        info = self._client.metadata.topics.get(topic)
+        found = None if info is None else info.partitions.get(partition)
+        return found is not None and found.leader >= 0 and found.leader not in unavailable
 
     def forget(self, topic: str) -> None:
         """Drop all state of *topic*, because no records are sent to it any more."""

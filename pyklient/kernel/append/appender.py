@@ -23,7 +23,13 @@ from typing import Any, Final, NoReturn
 
 from pyklient.errors import KafkaError
 from pyklient.kernel.append.delivery_reports import DeliveryState, Tracker
-from pyklient.kernel.append.open_batches import BATCH_COST, CALLBACK_COST, OpenBatches, capacity_for
+from pyklient.kernel.append.open_batches import (
+    BATCH_COST,
+    CALLBACK_COST,
+    NEVER_CHOSEN,
+    OpenBatches,
+    capacity_for,
+)
 from pyklient.kernel.append.record_encoding import encode_record, murmur2
 from pyklient.kernel.append.user_functions import (
     NO_FUNCTIONS,
@@ -245,12 +251,13 @@ def is_plain(key: Any, value: Any) -> bool:
 class _Topic:
     """A topic to which records can be appended, with the batch under construction of each partition."""
 
-    __slots__ = ("batch_size", "batches", "count", "expected_sizes", "sticky")
+    __slots__ = ("batch_size", "batches", "count", "expected_sizes", "sticky", "sticky_bytes")
 
     def __init__(self, batch_size: int) -> None:
         self.batch_size = batch_size
         self.count = 0
         self.sticky = 0
+        self.sticky_bytes = NEVER_CHOSEN
         self.batches: list[Batch | None] = []
         self.expected_sizes: list[int] = []
 

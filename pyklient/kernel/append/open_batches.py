@@ -9,7 +9,15 @@ from typing import Any, Final, Generic, TypeVar
 
 from pyklient.kernel.append.delivery_reports import DeliveryState, Tracker
 
-__all__ = ["BATCH_COST", "CALLBACK_COST", "LARGE_CAPACITY", "LEAST_CAPACITY", "OpenBatches", "capacity_for"]
+__all__ = [
+    "BATCH_COST",
+    "CALLBACK_COST",
+    "LARGE_CAPACITY",
+    "LEAST_CAPACITY",
+    "NEVER_CHOSEN",
+    "OpenBatches",
+    "capacity_for",
+]
 
 BATCH_COST: Final = 3584
 """The memory in bytes that is charged for a batch, in addition to its records. It stands for objects of the
@@ -21,6 +29,10 @@ entry in the batch, and a closure."""
 
 LEAST_CAPACITY: Final = 256
 LARGE_CAPACITY: Final = 32 * 1024
+
+NEVER_CHOSEN: Final = 1 << 62
+"""``sticky_bytes`` of a topic whose sticky partition was not chosen yet. It is above every size, so that the
+partition is chosen before the first record without a key."""
 
 B = TypeVar("B", bound=DeliveryState)
 
@@ -58,6 +70,8 @@ class OpenBatches(Generic[B]):
     OVERHEAD: Final = BATCH_COST + CALLBACK_COST
     """The memory in bytes that a record with a callback needs in addition to its own size if it begins a
     batch."""
+
+    NEVER_CHOSEN: Final = NEVER_CHOSEN
 
     def __init__(
         self,
@@ -130,6 +144,13 @@ class OpenBatches(Generic[B]):
             known = self._known.get(topic)
             if known is not None and partition < known.count:
                 known.sticky = partition
+                known.sticky_bytes = 0
+
+    def sticky_bytes(self, topic: str) -> int:
+        """Return the size in bytes of the batches of the sticky partition of *topic* that were sealed since
+        it was chosen. Records with a key count too. If no partition was chosen yet, return NEVER_CHOSEN."""
+        known = self._known.get(topic)
+        return 0 if known is None else int(known.sticky_bytes)
 
     def current_batch(self, topic: str, partition: int) -> B | None:
         """Return the batch under construction of a partition; None if there is none."""
@@ -169,6 +190,7 @@ class OpenBatches(Generic[B]):
                 return None
             if before is not None:
                 before.sealed = True
+                _count_sticky(known, before)
             known.batches[partition] = batch
             self._open_batches += before is None
             return batch
@@ -181,6 +203,7 @@ class OpenBatches(Generic[B]):
                 known = self._known[batch.topic]
                 known.batches[batch.partition] = None
                 known.expected_sizes[batch.partition] = _expected_size(batch)
+                _count_sticky(known, batch)
                 self._open_batches -= 1
 
     def limit_batch_size(self, topic: str, batch_size: int) -> None:
@@ -217,6 +240,12 @@ class OpenBatches(Generic[B]):
                 batch.sealed = True
                 batches[number] = None
                 self._open_batches -= 1
+
+
+def _count_sticky(known: Any, batch: Any) -> None:
+    """Add the size of *batch*, which was just sealed, if its partition is the sticky partition."""
+    if batch.partition == known.sticky:
+        known.sticky_bytes += batch.size
 
 
 def _expected_size(batch: Any) -> int:

@@ -73,6 +73,7 @@ from pyklient.kernel.append.open_batches import (
     LARGE_CAPACITY,
     LEAST_CAPACITY,
     CALLBACK_COST,
+    NEVER_CHOSEN,
     OpenBatches,
 )
 from pyklient.kernel.append.user_functions import NO_FUNCTIONS, checked_partition, encoded_bytes
@@ -167,6 +168,7 @@ cdef extern from "Python.h":
 
 cdef Py_ssize_t _CALLBACK_COST = CALLBACK_COST
 cdef Py_ssize_t _BATCH_COST = BATCH_COST
+cdef int64_t _NEVER_CHOSEN = NEVER_CHOSEN
 cdef Py_ssize_t _LEAST_CAPACITY = LEAST_CAPACITY
 cdef Py_ssize_t _LARGE_CAPACITY = LARGE_CAPACITY
 cdef Py_ssize_t _MOST_IN_A_COLUMN = INT32_MAX

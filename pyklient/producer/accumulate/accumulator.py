@@ -21,6 +21,7 @@ from pyklient.errors import KafkaError, for_another
 from pyklient.kernel import Appender, Batch, Delivery, UserFunctions
 from pyklient.metrics.producer_counts import ProducerCounts
 from pyklient.producer.accumulate.batch_sealing import BatchSealer
+from pyklient.producer.accumulate.leader_availability import LeaderAvailability
 from pyklient.producer.accumulate.limits import Limits
 from pyklient.producer.accumulate.memory_use import MemoryUse
 from pyklient.producer.accumulate.partition_choice import PartitionChoice
@@ -63,6 +64,7 @@ class RecordAccumulator:
         clocks: Clocks,
         functions: UserFunctions,
         sticky: StickyPartitioner,
+        leaders: LeaderAvailability,
         topics: TopicMetadata,
         thread: SenderThread,
     ) -> None:
@@ -85,7 +87,7 @@ class RecordAccumulator:
         self.functions = functions
         self._checker = RecordChecker(functions, clocks.wall_ns)
         self.topics = topics
-        self.choice = PartitionChoice(self.appender, topics, functions.partitioner, sticky)
+        self.choice = PartitionChoice(self.appender, topics, functions.partitioner, sticky, leaders, limits)
         self.thread = thread
         self._started = False
         self._waiting = WaitingThreads()
@@ -310,8 +312,7 @@ class RecordAccumulator:
     ) -> Delivery | None:
         """Append *record* to the open batch of its partition or to a new one. Return None if there is not
         enough memory, or if the topic's partitions have changed. The batch lock must be held."""
-        key, value, timestamp_ms, headers, _ = record
-        appender = self.appender
+        (key, value, timestamp_ms, headers, _), appender = record, self.appender
         chosen = appender.sticky_partition(topic) if number is None else number
         full = appender.current_batch(topic, chosen)
         if full is not None:
@@ -319,7 +320,7 @@ class RecordAccumulator:
             if delivery is not None or not self.memory.fits(record.size, limit):
                 return delivery
         unfinished = self._unfinished.counts(topic)
-        if number is None and (other := self.choice.next_sticky(topic, chosen, unfinished)) != chosen:
+        if number is None and (other := self.choice.next_sticky(topic, chosen, unfinished, full)) != chosen:
             chosen = other
             if full is not None:
                 self.sealer.seal_early(full)

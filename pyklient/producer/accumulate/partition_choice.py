@@ -3,15 +3,22 @@ partition of records without a key."""
 
 import operator
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from pyklient import argument_checks
 from pyklient.errors import ConfigurationError
-from pyklient.kernel import Appender, checked_partition, murmur2
+from pyklient.kernel import Appender, Batch, checked_partition, murmur2
+from pyklient.producer.accumulate.leader_availability import LeaderAvailability
+from pyklient.producer.accumulate.limits import Limits
 from pyklient.producer.accumulate.partitioner import Partitioner, StickyPartitioner
 from pyklient.producer.topic_metadata import TopicMetadata
 
 __all__ = ["PartitionChoice"]
+
+_STICKY_SIZE: Final = 16_384
+"""The bytes after which the sticky partition is replaced if its batches are sent before they are full: Java's
+default of ``batch.size``. With a larger size, a producer that sends little would write to a single partition
+for minutes."""
 
 
 class PartitionChoice:
@@ -19,6 +26,8 @@ class PartitionChoice:
 
     The record's ``partition`` argument decides. Without it, the user's partitioner decides. Without a
     partitioner, the default rule of Java's client decides.
+
+    *leaders* tells which brokers accept no requests. The sender keeps it up to date.
     """
 
     def __init__(
@@ -27,11 +36,15 @@ class PartitionChoice:
         topics: TopicMetadata,
         partitioner: Partitioner | None,
         sticky: StickyPartitioner,
+        leaders: LeaderAvailability,
+        limits: Limits,
     ) -> None:
         self._appender = appender
         self._topics = topics
         self._partitioner = partitioner
         self._sticky = sticky
+        self.leaders = leaders
+        self._sticky_size = min(limits.batch_size, _STICKY_SIZE)
 
     def partition_count(self, topic: str, deadline: float) -> int:
         """Return the number of partitions of *topic*. If the number is not known, wait for the metadata until
@@ -83,14 +96,29 @@ class PartitionChoice:
             )
         return number
 
-    def next_sticky(self, topic: str, current: int, unfinished: Mapping[int, int]) -> int:
-        """Choose a new sticky partition of *topic* in place of *current*, and return it.
+    def next_sticky(self, topic: str, current: int, unfinished: Mapping[int, int], full: Batch | None) -> int:
+        """Return the partition of the next batch of records of *topic* without a key. Until now, such records
+        have gone to the partition *current*.
 
-        *unfinished* maps partitions to the number of their unfinished batches. The batch lock must be held.
+        *full* is the batch of *current* into which the next record does not fit. If it is None, the last
+        batch of *current* was sent before it was full. Then the partition stays until it has got enough
+        bytes, unless its leader is not available or slow. *unfinished* maps partitions to the number of their
+        unfinished batches. The batch lock must be held.
         """
         count = self._appender.partition_count(topic)
         if count == 1:
             return current
-        number = self._sticky.next(self._topics.available(topic), count, current, unfinished)
+        unavailable = self.leaders.unavailable()
+        size = self._appender.sticky_bytes(topic)
+        if (
+            full is None
+            and size < self._sticky_size
+            and self._sticky.may_stay(unfinished.get(current, 0))
+            and self._topics.is_available(topic, current, unavailable)
+        ):
+            return current
+        before = -1 if size == Appender.NEVER_CHOSEN and full is None else current
+        available = self._topics.available(topic, unavailable)
+        number = self._sticky.next(available, count, before, unfinished)
         self._appender.set_sticky_partition(topic, number)
         return self._appender.sticky_partition(topic)

@@ -2,16 +2,21 @@
 
 A record with a key goes to the same partition as with Java's client: murmur2 of the key, modulo the number of
 partitions. The kernel computes this. Records without a key all go to the sticky partition until its batch is
-full or has been sent (KIP-480). Then StickyPartitioner chooses the next sticky partition.
+full, or until it has got enough bytes in batches that were sent before they were full (KIP-794). Then
+StickyPartitioner chooses the next sticky partition.
 """
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from pyklient.errors import ConfigurationError
 
 __all__ = ["Partitioner", "StickyPartitioner", "as_partitioner"]
+
+_MANY: Final = 5
+"""The number of batches of a partition that may be in flight at the same time, by default. If the sticky
+partition has so many, its next batch would wait."""
 
 Partitioner = Callable[[str, bytes | None, int], int]
 """A function ``(topic, key, partition_count) -> partition``. It gets the key as bytes, after the key
@@ -44,11 +49,17 @@ class StickyPartitioner:
 
     It draws two partitions at random and chooses the partition that has fewer unfinished batches. So a
     partition whose broker is slow gets fewer records, as in KIP-794, and the other partitions get equally
-    many.
+    many. If *adaptive* is false, all partitions get equally many.
     """
 
-    def __init__(self, random_numbers: random.Random) -> None:
+    def __init__(self, random_numbers: random.Random, *, adaptive: bool = True) -> None:
         self._random = random_numbers.random
+        self._adaptive = adaptive
+
+    def may_stay(self, unfinished: int) -> bool:
+        """Return True unless the sticky partition is to be replaced early, because its broker is slow.
+        *unfinished* is the number of unfinished batches of the partition."""
+        return not self._adaptive or unfinished < _MANY
 
     def next(self, available: Sequence[int], count: int, current: int, unfinished: Mapping[int, int]) -> int:
         """Return a partition other than *current*, if there is another one.
@@ -61,7 +72,7 @@ class StickyPartitioner:
         if len(candidates) == 1:
             return candidates[0]
         one = self._draw(candidates, current)
-        if one not in unfinished:
+        if not self._adaptive or one not in unfinished:
             return one
         other = self._draw(candidates, current)
         return one if unfinished[one] <= unfinished.get(other, 0) else other

@@ -15,6 +15,7 @@ from pyklient.net.backoff import Backoff
 from pyklient.net.connection.connection import Connection, Remainder
 from pyklient.net.network_client import NetworkClient, Purpose
 from pyklient.net.produce_versions import format_for
+from pyklient.producer.accumulate.leader_availability import LeaderAvailability
 from pyklient.producer.accumulate.memory_use import MemoryUse
 from pyklient.producer.deliver.partition_queue import PartitionQueue
 from pyklient.producer.deliver.produce_requests import InFlightRequest, ProduceRequests, RequestOptions
@@ -53,6 +54,7 @@ class BrokerQueue(Timed):
         metadata: MetadataRefresher,
         thread: SenderThread,
         memory: MemoryUse,
+        leaders: LeaderAvailability,
         changed: "set[BrokerQueue]",
     ) -> None:
         self.node_id = node_id
@@ -73,6 +75,7 @@ class BrokerQueue(Timed):
         self._metadata = metadata
         self._thread = thread
         self._memory = memory
+        self._leaders = leaders
         self._changed = changed
         self._given = 0
         """The number of requests given to the worker so far. ``_done`` counts the requests that the worker
@@ -99,6 +102,15 @@ class BrokerQueue(Timed):
     def send_next(self) -> bool:
         """Send one request, if the broker may get a request now. Return False if another call would send
         nothing."""
+        if self._send_next():
+            return True
+        if self.requests.line or self.in_flight >= self._options.max_in_flight:
+            self._leaders.blocked(self.node_id)
+        else:
+            self._leaders.accepts(self.node_id)
+        return False
+
+    def _send_next(self) -> bool:
         if not self.requests.line or self.in_flight >= self._options.max_in_flight:
             return False
         if self._gathers() or time.monotonic() < self.paused_until:
@@ -112,6 +124,7 @@ class BrokerQueue(Timed):
         if request is not None:
             self.in_flight += 1
             self._bytes_in_flight += request.size
+            self._leaders.accepts(self.node_id)
             left = self._send_at_once(request)
             if left is not None:
                 self._given += 1

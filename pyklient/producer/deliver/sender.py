@@ -58,8 +58,7 @@ class Sender(SenderWork, Timed):
     ) -> None:
         self._accumulator = accumulator
         self._client = client
-        self._thread = thread
-        self._timers = thread.timers
+        self._thread, self._timers = thread, thread.timers
         self._worker = worker
         self._metadata = metadata
         self._delivery_timeout = config.delivery_timeout_ms / 1000
@@ -257,6 +256,7 @@ class Sender(SenderWork, Timed):
                 self._metadata,
                 self._thread,
                 self._accumulator.memory,
+                self._accumulator.choice.leaders,
                 self._changed_brokers,
             )
         broker.enqueue(queue)

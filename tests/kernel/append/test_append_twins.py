@@ -80,7 +80,11 @@ class Bench:
             self.appender.used_memory,
             self.appender.topics(),
             [
-                (self.appender.partition_count(topic), self.appender.sticky_partition(topic))
+                (
+                    self.appender.partition_count(topic),
+                    self.appender.sticky_partition(topic),
+                    self.appender.sticky_bytes(topic),
+                )
                 for topic in TOPICS
             ],
             [

@@ -156,6 +156,29 @@ def test_records_without_a_key_stick_to_one_partition(kernel: Any) -> None:
     assert bench.appender.sticky_partition("clicks") == 2
 
 
+def test_the_bytes_of_a_sticky_partition_are_those_of_its_sealed_batches(kernel: Any) -> None:
+    bench = Bench(kernel)
+    appender = bench.appender
+    assert appender.sticky_bytes("clicks") == 0
+    bench.open(partitions=3)
+    assert appender.sticky_bytes("clicks") == kernel.Appender.NEVER_CHOSEN
+    appender.set_sticky_partition("clicks", 2)
+    first = appender.begin_batch("clicks", 2, 0.0)
+    appender.send("clicks", b"one")
+    assert appender.sticky_bytes("clicks") == 0
+    second = appender.begin_batch("clicks", 2, 0.0)
+    assert appender.sticky_bytes("clicks") == first.size > 0
+    appender.send("clicks", b"two")
+    appender.send("clicks", b"three", partition=1)
+    for partition in (1, 2):
+        appender.seal_batch(appender.current_batch("clicks", partition))
+    assert appender.sticky_bytes("clicks") == first.size + second.size
+    appender.seal_batch(second)
+    assert appender.sticky_bytes("clicks") == first.size + second.size
+    appender.set_sticky_partition("clicks", 1)
+    assert appender.sticky_bytes("clicks") == 0
+
+
 def test_a_full_batch_declines_and_a_first_record_may_be_larger_once_it_is_checked(kernel: Any) -> None:
     bench = Bench(kernel, batch_size=100)
     batch = bench.open()

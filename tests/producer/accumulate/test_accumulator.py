@@ -20,6 +20,7 @@ from pyklient.errors import (
 from pyklient.kernel import Batch, Delivery, UserFunctions
 from pyklient.kernel.append.open_batches import BATCH_COST
 from pyklient.producer.accumulate.accumulator import Clocks, RecordAccumulator
+from pyklient.producer.accumulate.leader_availability import LeaderAvailability
 from pyklient.producer.accumulate.limits import Limits
 from pyklient.producer.accumulate.partitioner import StickyPartitioner
 from pyklient.producer.broker_requirements import BrokerRequirements
@@ -47,8 +48,16 @@ class FixedTopics(TopicMetadata):
 
     refreshed = wait
 
-    def available(self, topic: str) -> list[int]:
-        return list(range(self.partitions[topic]))
+    def available(self, topic: str, unavailable: frozenset[int]) -> list[int]:
+        return [
+            number
+            for number in range(self.partitions[topic])
+            if self.is_available(topic, number, unavailable)
+        ]
+
+    def is_available(self, topic: str, partition: int, unavailable: frozenset[int]) -> bool:
+        """Each partition has a leader of its own, with the same number."""
+        return partition not in unavailable
 
     def forget(self, topic: str) -> None:
         return None
@@ -83,16 +92,19 @@ class Bench:
         partitioner: Any = None,
         key_encoder: Callable[[Any], Any] | None = None,
         value_encoder: Callable[[Any], Any] | None = None,
+        sticky: StickyPartitioner | None = None,
         **partitions: int,
     ) -> None:
         self.now = 100.0
         self.thread = NotedThread()
+        self.leaders = LeaderAvailability(1.0, lambda: self.now)
         self.topics = FixedTopics(**(partitions or {"clicks": 1}))
         self.accumulator = RecordAccumulator(
             limits,
             Clocks(lambda: 1_000_000_000, lambda: self.now),
             UserFunctions(key_encoder, value_encoder, partitioner),
-            StickyPartitioner(random.Random(1)),
+            sticky or StickyPartitioner(random.Random(1)),
+            self.leaders,
             self.topics,
             self.thread,
         )

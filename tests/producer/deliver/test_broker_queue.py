@@ -10,6 +10,7 @@ import pytest
 from pyklient.errors import BrokerConnectionError, KafkaError, UnsupportedCodecError
 from pyklient.kernel import read_records
 from pyklient.net.backoff import Backoff
+from pyklient.producer.accumulate.leader_availability import LeaderAvailability
 from pyklient.producer.deliver.broker_queue import BrokerQueue
 from pyklient.producer.deliver.produce_requests import InFlightRequest, RequestOptions
 from pyklient.producer.metadata_refresher import MetadataRefresher
@@ -48,7 +49,18 @@ class Bench:
         backoff = Backoff(BACKOFF, BACKOFF)
         thread = SenderThread("pyklient-producer test")
         metadata = MetadataRefresher(nobody, backoff, nobody, thread, timeout=1.0, max_age=1.0)
-        self.queue = BrokerQueue(1, nobody, options, backoff, responses, metadata, thread, nobody, set())
+        self.queue = BrokerQueue(
+            1,
+            nobody,
+            options,
+            backoff,
+            responses,
+            metadata,
+            thread,
+            nobody,
+            LeaderAvailability(0),
+            set(),
+        )
         self.queue.in_flight = 2
         self.request = InFlightRequest({}, 0, ProduceRequest(), 9, 0)
 

@@ -8,6 +8,7 @@ cdef class _Topic:
     cdef public Py_ssize_t batch_size
     cdef public Py_ssize_t count
     cdef public Py_ssize_t sticky
+    cdef public int64_t sticky_bytes
     cdef public list batches
     cdef public list expected_sizes
     # as it was called when it was looked up last
@@ -15,6 +16,7 @@ cdef class _Topic:
 
     def __init__(self, Py_ssize_t batch_size):
         self.batch_size = batch_size
+        self.sticky_bytes = _NEVER_CHOSEN
         self.batches = []
         self.expected_sizes = []
 
@@ -49,6 +51,11 @@ cdef class _OpenBatches:
         cdef PyObject* found = PyDict_GetItemWithError(self._known, topic)
         if found is not NULL and partition < (<_Topic?><object>found).count:
             (<_Topic><object>found).sticky = partition
+            (<_Topic><object>found).sticky_bytes = 0
+
+    def sticky_bytes(self, topic):
+        cdef PyObject* found = PyDict_GetItemWithError(self._known, topic)
+        return 0 if found is NULL else (<_Topic?><object>found).sticky_bytes
 
     def current_batch(self, topic, Py_ssize_t partition):
         return self._open_batch(topic, partition)
@@ -82,6 +89,8 @@ cdef class _OpenBatches:
                 return None
             if before is not None:
                 before.sealed = True
+                if partition == known.sticky:
+                    known.sticky_bytes += before.size
             known.batches[partition] = batch
             self._open_batches += before is None
             return batch
@@ -95,6 +104,8 @@ cdef class _OpenBatches:
                 known = self._known[batch.topic]
                 known.batches[partition] = None
                 known.expected_sizes[partition] = _expected_size(batch)
+                if partition == known.sticky:
+                    known.sticky_bytes += batch.size
                 self._open_batches -= 1
 
     def release_memory(self, int64_t amount):
