@@ -65,7 +65,7 @@ class _ColumnHash:
         self._bytes.update(b"".join(filter(None, column)))
 
     def digest(self) -> bytes:
-        """Return the hash of the lengths, followed by the hash of the bytes."""
+        """Return two hashes, one after the other: of the lengths of the values, and of their bytes."""
         return self._lengths.digest() + self._bytes.digest()
 
 

@@ -1,10 +1,10 @@
 """The locks of a producer. No other module of ``producer/`` makes a lock.
 
-A thread that needs both locks acquires them in this order:
+A producer has a sender lock and a batch lock. A thread that needs both acquires them in this order:
 
 1. The sender lock (``new_sender_lock``): the thread that holds it runs the sender. A connection's reader
-   thread acquires the lock only if the lock is free, and never waits for it. So no thread waits for the
-   sender lock while it holds another lock.
+   thread, which may hold locks of the connection, acquires the sender lock only if it is free, and never
+   waits for it.
 2. The batch lock (``new_batch_lock``): guards the table of topics, the list of unfinished batches, the
    outcomes of batches, and the queue of threads that wait for memory. The Python kernel acquires it for each
    append; the compiled kernel relies on the GIL instead. The lock is reentrant, because a signal handler or a

@@ -53,8 +53,8 @@ class Group:
 
     @property
     def idle(self) -> bool:
-        """True if the group has no members, and waits for no client: every client to which the broker has
-        sent a member id has joined, or its time to join is over."""
+        """True if the group has no members and expects none. The group expects a client to which the broker
+        has sent a member id, until the client joins or its time to join is over."""
         return self.state is GroupState.EMPTY and not self._pending
 
     def join(self, request: JoinRequest, answer: Callable[[JoinResult], object]) -> None:

@@ -248,9 +248,9 @@ class FetchQueue:
             self._sleep(_TICK, deadline, timeout)
 
     def await_lease(self, lease: Lease, deadline: float | None, timeout: float | None) -> None:
-        """Wait while *lease* has ended. Return at once when the stream ends or fails.
+        """If *lease* has ended, wait until it is extended. Return at once when the stream ends or fails.
 
-        Raises ConsumerTimeout at *deadline*, as :meth:`wait` does.
+        Raises ConsumerTimeout at *deadline*, as :meth:`wait` does. The text of this error names *timeout*.
         """
         while lease.ended() and not self.ended and self._error is None:
             self._sleep(_LEASE_TICK, deadline, timeout)

@@ -237,7 +237,8 @@ class ChunkReader:
         self.in_hand.finish(None, None)
 
     def seek(self, cursor: Cursor, offset: int) -> Position | None:
-        """Continue *cursor* at *offset*. Return the position before, or None. The lock must be held."""
+        """Continue *cursor* at *offset*. Return the position that it had before this call, or None if it had
+        none. The caller must hold the lock of the stream."""
         self._restart(cursor, offset)
         before = self._positions.all().get(cursor.partition)
         if (source := self._queue.source) is not None and source.cursor.partition == cursor.partition:
