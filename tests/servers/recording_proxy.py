@@ -65,7 +65,11 @@ class RecordingProxy:
             while True:
                 client, _ = self._listener.accept()
                 client.settimeout(_PATIENCE)
-                broker = socket.create_connection(self._broker, _PATIENCE)
+                try:
+                    broker = socket.create_connection(self._broker, _PATIENCE)
+                except OSError:  # the broker is away at the moment
+                    client.close()
+                    continue
                 with self._lock:
                     self._sockets += [client, broker]
                 threading.Thread(target=self._serve, args=(client, broker), daemon=True).start()

@@ -3,6 +3,7 @@
 import contextlib
 import socket
 import threading
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -23,6 +24,7 @@ class StallingProxy:
         self._listener = socket.create_server((HOST, 0))
         self.address = f"{HOST}:{self._listener.getsockname()[1]}"
         self._sockets: list[socket.socket] = []
+        self._threads: list[threading.Thread] = []
         self._flowing = threading.Event()
         self._flowing.set()
         self._refusing = False
@@ -30,7 +32,7 @@ class StallingProxy:
         self._ended = False
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._start(self._accept)
         return self
 
     def __exit__(
@@ -38,8 +40,15 @@ class StallingProxy:
     ) -> None:
         self._ended = True
         self._flowing.set()
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # ends the call of accept, which close does not
+        self._threads[0].join(_TIMEOUT)
         self._listener.close()
         self._cut()
+        for thread in self._threads:
+            thread.join(_TIMEOUT)
+        for each in self._sockets:
+            each.close()
 
     def stall(self) -> None:
         """Pass nothing on from now on, in both directions. Connections stay open."""
@@ -83,7 +92,12 @@ class StallingProxy:
                     continue
                 self._sockets += [client, server]
                 for source, sink in ((client, server), (server, client)):
-                    threading.Thread(target=self._pass_on, args=(source, sink), daemon=True).start()
+                    self._start(self._pass_on, source, sink)
+
+    def _start(self, target: Callable[..., None], *arguments: object) -> None:
+        thread = threading.Thread(target=target, args=arguments, daemon=True)
+        self._threads.append(thread)
+        thread.start()
 
     def _pass_on(self, source: socket.socket, sink: socket.socket) -> None:
         with contextlib.suppress(OSError), sink:
