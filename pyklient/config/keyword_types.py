@@ -204,8 +204,8 @@ class ProducerOptions(ClientOptions, total=False):
     another. (Only in pyklient.)"""
 
     partitioner_adaptive_partitioning_enable: bool
-    """Whether partitions whose leader is slow get fewer of the records without a key. If not, all partitions
-    get equally many."""
+    """If True, partitions whose leader is slow get fewer of the records without a key. Otherwise, all
+    partitions get equally many."""
 
     partitioner_availability_timeout_ms: int
     """If a broker has accepted no request for this time, although batches wait, records without a key go to

@@ -110,7 +110,7 @@ class ProducerConfig(ClientConfig):
     )
     partitioner_adaptive_partitioning_enable: bool = option(
         True,
-        "Whether partitions whose leader is slow get fewer of the records without a key. If not, all "
+        "If True, partitions whose leader is slow get fewer of the records without a key. Otherwise, all "
         "partitions get equally many.",
     )
     partitioner_availability_timeout_ms: int = option(

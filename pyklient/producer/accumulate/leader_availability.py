@@ -23,12 +23,12 @@ class LeaderAvailability:
         self._blocked_since: dict[int, float] = {}
 
     def blocked(self, node_id: int) -> None:
-        """Record that the broker *node_id* accepts no request now."""
+        """Remember that the broker *node_id* accepts no request now."""
         if self._timeout and node_id not in self._blocked_since:
             self._blocked_since[node_id] = self._clock()
 
     def accepts(self, node_id: int) -> None:
-        """Record that the broker *node_id* has just accepted a request, or could accept one."""
+        """Remember that the broker *node_id* has just accepted a request, or could accept one."""
         if self._blocked_since:
             self._blocked_since.pop(node_id, None)
 

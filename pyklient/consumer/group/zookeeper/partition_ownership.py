@@ -86,8 +86,8 @@ def _create_owners(
 def _replace_own(
     member: ZooKeeperMember, existing: Mapping[TopicPartition, ThreadId]
 ) -> RegistryDialogue[dict[TopicPartition, str]]:
-    """Of the owner nodes of the partitions *existing*, replace those that an earlier session of this member
-    has created.
+    """Replace the owner nodes that an earlier session of this member has created, for the partitions
+    *existing*.
 
     Return the partitions in *existing* that other members own, with their owners. ZooKeeper will tell the
     member when one of these owner nodes is deleted.
