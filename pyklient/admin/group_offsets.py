@@ -5,6 +5,7 @@ copy is allowed while the group runs, because it makes no offset smaller unless 
 ``GroupOffsets.copy`` explains why no commit is lost.
 """
 
+import logging
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,6 +36,8 @@ from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 __all__ = ["GroupOffsets"]
 
 _Result = TypeVar("_Result")
+
+_log = logging.getLogger("pyklient.admin")
 
 _MOST_PASSES: Final = 5
 """The largest number of times that a copy reads the offsets, to copy those that have changed meanwhile."""
@@ -143,6 +146,14 @@ class GroupOffsets:
             after.update(self._write_copy(to, due, found) if execute else due)
             if not due or not execute:
                 break
+        else:
+            _log.warning(
+                "the offsets of group %s may still differ between ZooKeeper and Kafka: they have changed "
+                "during each of %d copies to %s. Copy them again when the group commits less often",
+                self._group_id,
+                _MOST_PASSES,
+                "Kafka" if to == "kafka" else "ZooKeeper",
+            )
         return {
             each: OffsetCopy(offset, before.get(each), after.get(each))
             for each, offset in sorted(offsets.items())

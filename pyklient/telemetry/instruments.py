@@ -106,14 +106,30 @@ def _single(
     return values
 
 
+def _sums(values: Iterable[Value]) -> Iterator[Value]:
+    """Add up the values that have the same attributes: OpenTelemetry would keep only one of them.
+
+    A snapshot has two entries for a bootstrap server: one under the node id that it has in the cluster, and
+    one under the number that it had before the client knew this id.
+    """
+    sums: dict[frozenset[tuple[str, str | int | float]], tuple[float, Attributes]] = {}
+    for value, attributes in values:
+        key = frozenset(attributes.items())
+        before, _ = sums.get(key, (0.0, attributes))
+        sums[key] = before + value, attributes
+    yield from sums.values()
+
+
 def _errors(found: ProducerMetrics | ConsumerMetrics) -> Iterator[Value]:
     """Yield the number of error responses for each name of an error. The errors of partitions come first. The
     errors of whole requests follow, broker by broker."""
     for name, times in found.errors.items():
         yield times, {**_client(found), ERROR_TYPE: name}
-    for broker in found.brokers.values():
-        for name, times in broker.errors.items():
-            yield times, {**_client(found), **_server(broker), ERROR_TYPE: name}
+    yield from _sums(
+        (times, {**_client(found), **_server(broker), ERROR_TYPE: name})
+        for broker in found.brokers.values()
+        for name, times in broker.errors.items()
+    )
 
 
 def _quantiles(durations: Durations, attributes: Attributes) -> Iterator[Value]:
@@ -130,9 +146,16 @@ def _duration(
 
 
 def _latencies(found: ProducerMetrics | ConsumerMetrics) -> Iterator[Value]:
+    """Yield the quantiles of the latencies for each broker and each kind of request. Of two entries with the
+    same address, the one with more requests counts, because quantiles cannot be added up."""
+    most: dict[tuple[str, str], tuple[BrokerMetrics, RequestMetrics]] = {}
     for broker in found.brokers.values():
         for name, requests in broker.requests.items():
-            yield from _quantiles(requests.latency, {**_client(found), **_server(broker), REQUEST: name})
+            before = most.get((broker.address, name))
+            if before is None or before[1].sent < requests.sent:
+                most[broker.address, name] = broker, requests
+    for (_, name), (broker, requests) in most.items():
+        yield from _quantiles(requests.latency, {**_client(found), **_server(broker), REQUEST: name})
 
 
 def _requests(
@@ -142,14 +165,11 @@ def _requests(
     attributes of the broker and the request."""
 
     def values(found: ProducerMetrics | ConsumerMetrics) -> Iterator[Value]:
-        summed: dict[tuple[str, str], tuple[float, Attributes]] = {}
-        for broker in found.brokers.values():
-            for name, requests in broker.requests.items():
-                # A bootstrap server is one of the brokers, with another node id.
-                before, _ = summed.get((broker.address, name), (0.0, {}))
-                attributes = {**_client(found), **_server(broker), REQUEST: name}
-                summed[broker.address, name] = before + pick(requests), attributes
-        yield from summed.values()
+        yield from _sums(
+            (pick(requests), {**_client(found), **_server(broker), REQUEST: name})
+            for broker in found.brokers.values()
+            for name, requests in broker.requests.items()
+        )
 
     return values
 

@@ -1,7 +1,8 @@
 """Committed offsets in ZooKeeper and in Kafka are shown, reset in both and copied, by brokers old and new."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,8 @@ from pyklient import (
     TopicPartition,
 )
 from pyklient.admin import Admin
+from pyklient.admin.descriptions import Storage
+from pyklient.admin.group_offsets import GroupOffsets
 from pyklient.registry.committed_offsets import replace_offsets
 from tests.consumer.offsets.stores import put_in_zookeeper, stored_in_zookeeper
 from tests.servers.fixtures import NewName
@@ -120,6 +123,32 @@ def test_a_copy_makes_no_offset_smaller_unless_it_is_asked_to(
     admin.reset_offsets(group, {zero: 9}, storage="kafka", execute=True)
     admin.copy_offsets(group, "zookeeper", execute=True)
     assert _places(admin, group) == {0: (9, 9), 1: (2, 2)}
+
+
+def test_a_copy_warns_if_the_offsets_change_faster_than_it_copies(
+    server: ZooKeeperKafka,
+    admin: Admin,
+    topic: str,
+    new_name: NewName,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    group, zero = new_name(), TopicPartition(topic, 0)
+    put_in_zookeeper(server, group, topic, 0, "1")
+    write, offsets = GroupOffsets._write_copy, iter(range(2, 9))
+
+    def write_and_commit(
+        copier: GroupOffsets, to: Storage, due: Mapping[TopicPartition, int], found: Any
+    ) -> Mapping[TopicPartition, int]:
+        written = write(copier, to, due, found)
+        admin.reset_offsets(group, {zero: next(offsets)}, storage="zookeeper", execute=True)
+        return written
+
+    monkeypatch.setattr(GroupOffsets, "_write_copy", write_and_commit)
+    done = admin.copy_offsets(group, "kafka", execute=True)
+    assert [(at.source, at.after) for at in done.values()] == [(5, 5)]
+    assert _places(admin, group) == {0: (5, 6)}
+    assert f"the offsets of group {group} may still differ" in caplog.text
 
 
 def test_a_node_that_somebody_else_has_changed_is_not_replaced(
