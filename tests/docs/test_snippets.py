@@ -21,7 +21,6 @@ from pyklient.broker import Broker
 from tests.docs.markdown import DOCUMENTS, Block, blocks
 from tools.repository import ROOT
 
-_ALL_SPARK = "spark.md"
 _READ_FIRST = 6
 """The number of documents that most readers read, in their order: from the README to the handlers."""
 _KNOWN = {"python", "shell", "console", "text", "json", "mermaid", "properties"}
@@ -51,7 +50,7 @@ def _ours() -> list[str]:
 
 
 def _needs_spark(document: Path, block: Block) -> bool:
-    return document.name == _ALL_SPARK or "pyspark" in block.text
+    return document.name.startswith("spark") or "pyspark" in block.text
 
 
 _ON_SPARK = [path for path in DOCUMENTS if any(_needs_spark(path, block) for block in blocks(path))]

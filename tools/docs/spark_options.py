@@ -1,4 +1,4 @@
-"""Writes the tables of options in docs/spark.md from the code.
+"""Writes the tables of options in docs/spark-options.md from the code.
 
 ``python -m tools.docs.spark_options`` writes them into the page; a test compares them.
 """
@@ -10,7 +10,7 @@ from tools.repository import ROOT
 
 __all__ = ["PAGE", "filled"]
 
-PAGE = ROOT / "docs" / "spark.md"
+PAGE = ROOT / "docs" / "spark-options.md"
 
 _PLACE = re.compile(r"(<!-- options: (source|sink) -->\n).*?(<!-- end -->)", re.DOTALL)
 _USES = {"source": {Use.BATCH, Use.STREAM}, "sink": {Use.SINK}}
@@ -22,14 +22,18 @@ def filled(text: str) -> str:
 
 
 def _table(uses: set[Use]) -> str:
-    rows = [_row(option, uses) for option in OPTIONS if uses & option.uses]
-    return "| option | for | default | meaning |\n| --- | --- | --- | --- |\n" + "".join(rows)
+    columns = ["option", "default", "meaning"] if len(uses) == 1 else ["option", "for", "default", "meaning"]
+    rows = [
+        columns,
+        ["---"] * len(columns),
+        *(_cells(option, uses) for option in OPTIONS if uses & option.uses),
+    ]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in rows)
 
 
-def _row(option: SparkOption, uses: set[Use]) -> str:
-    given = ", ".join(use for use in Use if use in option.uses & uses)
-    meaning = option.meaning.replace("|", "\\|")
-    return f"| `{option.name}` | {given} | {option.default} | {meaning} |\n"
+def _cells(option: SparkOption, uses: set[Use]) -> list[str]:
+    given = [] if len(uses) == 1 else [", ".join(use for use in Use if use in option.uses & uses)]
+    return [f"`{option.name}`", *given, option.default, option.meaning.replace("|", "\\|")]
 
 
 if __name__ == "__main__":
