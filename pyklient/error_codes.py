@@ -23,8 +23,9 @@ _REFRESH: Final = (True, True)
 
 
 class ErrorCode(IntEnum):
-    """The error codes of the protocol. Each code has ``facts``: whether a retry may succeed, and a
-    description of the error."""
+    """The error codes of the protocol. *again* says whether a retry may succeed, and whether the client
+    should first ask for new metadata. *sentence* describes the error. Each code has these properties in
+    ``facts``."""
 
     facts: ErrorFacts
 

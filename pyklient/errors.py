@@ -257,8 +257,8 @@ class DataLossError(KafkaError):
 
 
 class LoadConflictError(KafkaError):
-    """Two loads into one data set ran at the same time. The other load was published first, so this load was
-    not published."""
+    """Two runs of ``pyklient.spark.load`` into one data set took place at the same time. The other run made
+    its records visible first, so readers do not see the records of this run."""
 
     retriable = True
 
@@ -271,7 +271,8 @@ class QueueFullError(KafkaError):
 
 
 class QueueClosedError(ClosedError):
-    """An asynchronous classic producer with the profile 0.7 (of Kafka 0.7) was used after it was closed."""
+    """An asynchronous classic producer with the options and rules of Kafka 0.7 was used after it was
+    closed."""
 
 
 class ProducerClosedError(ClosedError):
@@ -297,7 +298,7 @@ class InvalidPartitionError(KafkaError):
 
 
 class NoBrokersForPartitionError(KafkaError):
-    """A classic producer with the profile 0.7 (of Kafka 0.7) found no broker for a message."""
+    """A classic producer with the options and rules of Kafka 0.7 found no broker for a message."""
 
     retriable = True
 

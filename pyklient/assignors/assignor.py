@@ -71,6 +71,7 @@ class Assignor(ABC):
     def user_data(self, topics: Set[str], last: LastAssignment) -> bytes | None:
         """Return bytes that the leader of the group gets as ``user_data`` of this member, or None.
 
-        Each member calls this before it joins. *topics* are those to which the member subscribes.
+        Each member calls this before it joins. *topics* are those to which the member subscribes, and *last*
+        is the member's last assignment.
         """
         return None

@@ -19,7 +19,8 @@ __all__ = ["DifferentSubscriptions"]
 
 
 class DifferentSubscriptions:
-    """The computation of one assignment for members that subscribe to different topics."""
+    """The computation of one assignment for members that subscribe to different topics. *claims* says which
+    member owned which partitions before, and *racks* knows the racks of the members and of the replicas."""
 
     def __init__(
         self, members: Sequence[Subscriber], partitions: Partitions, claims: OwnedClaims, racks: Racks
@@ -84,8 +85,9 @@ class DifferentSubscriptions:
         return took_away
 
     def _give(self, partition: TopicPartition, *, within_racks: bool = False) -> bool:
-        """Assign *partition* to the subscriber with the fewest partitions. If *within_racks* is true, only
-        subscribers in the rack of a replica get it. Return False if there is no such subscriber."""
+        """Assign *partition* to the member with the fewest partitions among those that subscribe to its
+        topic. If *within_racks* is true, consider only members in a rack that has a replica of the partition.
+        Return False if there is no such member."""
         for member in self._by_load:
             if partition.topic in self._topics_of[member] and not (
                 within_racks and self._racks.differ(member, partition)
@@ -98,7 +100,8 @@ class DifferentSubscriptions:
         return False
 
     def _set_aside_fixed(self) -> dict[str, set[TopicPartition]]:
-        """Remove and return the members that can neither get nor lose partitions."""
+        """Leave out of the balancing those members that can neither get nor lose partitions. Return the
+        partitions of each of these members."""
         fixed = {}
         for member, topics in self._topics_of.items():
             mine = self._assigned[member]

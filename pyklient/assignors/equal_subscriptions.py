@@ -18,9 +18,11 @@ __all__ = ["EqualSubscriptions"]
 
 
 class EqualSubscriptions:
-    """The computation of one assignment for members that subscribe to the same topics.
+    """The computation of one assignment for members that subscribe to the same topics. *claims* says which
+    member owned which partitions before, and *racks* knows the racks of the members and of the replicas.
 
-    After :meth:`assign`, ``transferred`` has the new owner of each partition that moves between members."""
+    After :meth:`assign`, ``transferred`` has the new owner of each partition that moves between members.
+    """
 
     def __init__(
         self, members: Sequence[str], partitions: Partitions, claims: OwnedClaims, racks: Racks

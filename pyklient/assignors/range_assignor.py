@@ -62,7 +62,8 @@ class _Topic:
         return not self.racks.has(member_id) or self.racks.match(member_id, TopicPartition(self.name, number))
 
     def give(self, member_id: str, numbers: Iterable[int], assigned: dict[str, list[TopicPartition]]) -> None:
-        """Assign the partitions *numbers* to the member."""
+        """Assign the partitions *numbers* of this topic to the member, and add them to the member's list in
+        *assigned*."""
         for number in numbers:
             del self._unassigned[number]
             self._got[member_id] += 1
@@ -75,8 +76,9 @@ class _Topic:
         assigned: dict[str, list[TopicPartition]],
         allowed: Callable[[str, int], bool] = lambda member_id, number: True,
     ) -> None:
-        """Give each member the first unassigned partitions for which *allowed* returns True, until the member
-        has as many partitions as it may get."""
+        """Give each member the first unassigned partitions of this topic for which ``allowed(member_id,
+        number)`` is true, until the member has as many as it may get. Add them to the member's list in
+        *assigned*."""
         for member_id in self.members:
             possible = [number for number in self._unassigned if allowed(member_id, number)]
             if chosen := possible[: self.left_for(member_id)]:
@@ -84,8 +86,8 @@ class _Topic:
 
 
 def _assign_by_rack(topics: Iterable[_Topic], assigned: dict[str, list[TopicPartition]]) -> None:
-    """Assign partitions to members that are in the same rack as a replica. Leave other partitions
-    unassigned."""
+    """Assign partitions to members that are in the same rack as a replica. Add them to the members' lists in
+    *assigned*, and leave other partitions unassigned."""
     alike: dict[tuple[tuple[str, ...], int], list[_Topic]] = {}
     for topic in topics:
         alike.setdefault((topic.members, topic.count), []).append(topic)
@@ -102,8 +104,9 @@ def _assign_alike(
     count: int,
     assigned: dict[str, list[TopicPartition]],
 ) -> None:
-    """Assign the partitions with the same number in all *topics* to the same member, if these partitions have
-    replicas in the member's rack."""
+    """Assign the partitions with the same number in all *topics* to the same member, if all of these
+    partitions have replicas in the member's rack. Add them to the member's list in *assigned*. Each of the
+    *topics* has *count* partitions, and *members* subscribe to all of them."""
     remaining = list(members)
     for number in range(count):
         chosen = next(

@@ -276,8 +276,8 @@ class BoundedRead:
 class _Stored:
     """The stored positions at which a read begins, if *config* has an offset store.
 
-    *bounds* are those of a read without a store. If a partition has no stored position, its first offset in
-    *bounds* is stored. *start* and *end* are arguments of :func:`read`.
+    *bounds* are the bounds that the read would have without an offset store. If a partition has no stored
+    position, its first offset in *bounds* is stored. *start* and *end* are arguments of :func:`read`.
     """
 
     def __init__(
@@ -398,12 +398,13 @@ def _resolve(
     *,
     by_segment: bool,
 ) -> Dialogue[dict[TopicPartition, int]]:
-    """Return the offset of *bound* in each of *partitions*.
+    """Return the offset that *bound*, the start or the end of a read, means in each of *partitions*.
 
-    If a partition has no bound, a broker is asked for its offset at the timestamp in *open_ends*, such as
-    EARLIEST. The offset in *high* is used in two cases: the partition has no bound and is not in *open_ends*,
-    or its bound is a time and all its records are earlier. If *by_segment* is true, brokers that do not know
-    the times of records may return the offset of an earlier record.
+    *open_ends* has the timestamp that stands for a missing bound, such as EARLIEST, and a broker is asked for
+    its offset. *high* has the offset after the last record that may be read. This offset is returned if a
+    partition has neither a bound nor a timestamp in *open_ends*, and also if its bound is a time after all
+    its records. If *by_segment* is true, brokers that do not know the times of records may return the offset
+    of an earlier record.
     """
     found = dict(high)
     asked = dict(open_ends)

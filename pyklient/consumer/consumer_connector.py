@@ -106,9 +106,9 @@ class ConsumerConnector:
         """Make a connector from *properties*, which have the names of Kafka's Java consumer, such as
         ``group.id``. *properties* may be the path of a file with lines ``name=value``.
 
-        With a *profile*, the properties have the names, defaults and rules of the Scala consumer of that
-        version of Kafka. The members of the group then coordinate themselves through ZooKeeper, as the Scala
-        consumer does.
+        *profile* is an old version of Kafka, such as ``"0.8"``. With it, the properties have the names,
+        defaults and rules of the Scala consumer of that version. The members of the group then coordinate
+        themselves through ZooKeeper, as the Scala consumer does.
         """
         return cls(**_options(properties_or_file(properties), profile))
 
@@ -297,9 +297,9 @@ class ConsumerConnector:
         """Commit as :meth:`commit_offsets` does, without waiting, and then call ``callback(offsets, error)``.
 
         *error* is None, or the error that ``commit_offsets`` would raise. Commits are made in the order of
-        the calls. A later call of ``commit_offsets`` commits after them. One thread calls all callbacks;
-        ``close`` waits for them. Without *callback*, a failure is logged. This method waits only if the queue
-        has 1,000 commits already.
+        the calls. A later call of ``commit_offsets`` commits after them. One thread calls all callbacks, and
+        ``close`` waits for them. Without *callback*, a failure is logged. This method waits only if 1,000
+        commits have not been made yet.
         """
         self._control.commit_async(self._streams, offsets, callback)
 
@@ -343,8 +343,8 @@ class ConsumerConnector:
     shutdown = close
 
     def _create(self, choice: StreamChoice, membership: Membership | None = None) -> None:
-        """Begin to read the streams of *choice* with *membership*; None means the connector's own. Return
-        when partitions are assigned. After a failure, close the connector."""
+        """Begin to read the streams of *choice* with *membership*, or with the connector's own membership if
+        that is None. Return when partitions are assigned. After a failure, close the connector."""
         self._lifecycle.check_open()
         if self._choice is not None:
             raise MessageStreamsExistError(_STREAMS_EXIST)

@@ -36,7 +36,8 @@ class StreamCreation:
         self.excluded_topics: frozenset[str] = frozenset()
         """The topics that a topic filter does not select, even if their names match."""
         self.continues_at_committed = False
-        """The value of ``continues_at_committed`` in the Subscription, for streams of a topic filter."""
+        """True if a partition of a topic filter's streams that is assigned to the connector again continues
+        at its committed offset, and not at the position that its stream has reached."""
         self._lease = lease
         self._check_crcs = config.check_crcs
         self._max_decompressed = config.max_decompressed_bytes

@@ -1,4 +1,5 @@
-"""Generates Python functions as source text, line by line, which encode or decode messages.
+"""Generates Python functions as source text, line by line, which encode or decode the messages of Kafka's
+protocol: requests, responses, and other data with versions.
 
 The cost of encoding or decoding a message is mostly the number of Python functions that are called. Therefore
 each class gets one generated function per version and direction. Nested structures are handled by loops
@@ -26,12 +27,12 @@ class FunctionSource:
     """The source text of the generated functions for one class in one version, and the objects to which the
     generated lines refer.
 
-    The generated lines use these names: ``v0`` is the whole message, and ``v1``, ``v2``, ... are the
-    structures nested in it, from outside to inside; ``a1``, ``a2``, ... are the arrays that hold the nested
-    structures; other single letters are values that were just read. The name of an object that :meth:`bind`
-    has added ends in an underscore and a number. Fields appear as attributes only, so no name in a message
-    can clash with these names. The names of the functions begin with the constructor's argument *verb*, such
-    as ``encode``.
+    The generated lines use these names: ``v0`` is the whole request, response or other message of the
+    protocol, and ``v1``, ``v2``, ... are the structures nested in it, from outside to inside; ``a1``, ``a2``,
+    ... are the arrays that hold the nested structures; other single letters are values that were just read.
+    The name of an object that :meth:`bind` has added ends in an underscore and a number. Fields appear as
+    attributes only, so no name in a message can clash with these names. The names of the functions begin with
+    the constructor's argument *verb*, such as ``encode``.
     """
 
     def __init__(self, verb: str, version: int, flexible: bool, names: dict[str, Any]) -> None:
@@ -70,7 +71,7 @@ class FunctionSource:
         return bound
 
     def structure(self, cls: type[Struct]) -> str:
-        """Return the name by which the generated lines refer to the class *cls*."""
+        """Return the name by which the generated lines refer to *cls*, the class of a structure."""
         return self.bind(cls, lambda: cls, cls.__name__)
 
     def default(self, field: Field) -> str:

@@ -20,7 +20,7 @@ __all__ = ["decoder"]
 
 def decoder(cls: type[Struct], version: int, flexible: bool) -> Decode:
     """Return the decoder of *cls* in *version*. If *flexible* is true, lengths are compact and there are
-    tagged fields."""
+    tagged fields (KIP-482)."""
     source = _DecoderSource("decode", version, flexible, _NAMES)
     decode: Decode = source.build(
         source.function_of(cls), f"decoder of {cls.__qualname__}", source.write_function

@@ -30,7 +30,7 @@ __all__ = ["encoder"]
 
 def encoder(cls: type[Struct], version: int, flexible: bool) -> Encode:
     """Return the encoder of *cls* in *version*. If *flexible* is true, lengths are compact and there are
-    tagged fields."""
+    tagged fields (KIP-482)."""
     source = _EncoderSource("encode", version, flexible, _NAMES)
     encode: Encode = source.build(
         source.function_of(cls), f"encoder of {cls.__qualname__}", source.write_function
@@ -142,8 +142,8 @@ class _EncoderSource(FunctionSource):
         """Generate code that checks if ``x`` is None. The ``with`` block generates the code that writes
         ``x`` if it is not None.
 
-        The generated code encodes None as null if *nullable*, and raises an error if not. The length of null
-        is compact if *compact*. Otherwise it has four bytes if *wide*, and two bytes if not.
+        The generated code encodes None as null if *nullable* is true, and raises an error if not. The length
+        of null is compact if *compact* is true. Otherwise it has four bytes if *wide*, and two bytes if not.
         """
         if not nullable:
             self.add("if x is None: reject_null()")
@@ -157,8 +157,8 @@ class _EncoderSource(FunctionSource):
             yield
 
     def write_length(self, compact: bool, wide: bool) -> None:
-        """Generate code that writes the length ``n``. The length is compact if *compact*. Otherwise it has
-        four bytes if *wide*, and two bytes if not."""
+        """Generate code that writes the length ``n``. The length is compact if *compact* is true. Otherwise
+        it has four bytes if *wide*, and two bytes if not."""
         if compact:
             self.add("if n < 127: buf.append(n + 1)", "else: buf += unsigned_varint(n + 1)")
             return

@@ -1,4 +1,5 @@
-"""Finds the field that makes it impossible to encode a message."""
+"""Finds the field that makes it impossible to encode a request, a response or another message of the
+protocol."""
 
 import reprlib
 import struct
@@ -15,8 +16,9 @@ ENCODING_ERRORS: Final = (struct.error, TypeError, ValueError, AttributeError, O
 
 
 def find_unencodable(cls: type[Struct], version: int, flexible: bool, value: object) -> str:
-    """Return a text that has the path of the field of *value* that cannot be encoded, and the error. Must be
-    called only after encoding *value* has failed."""
+    """Return a text that has the path of the field of *value* that cannot be encoded, and the error. *value*
+    is an object of the structure *cls*, to be encoded in *version*. Must be called only after that has
+    failed."""
     for field in cls.declared:
         if not field.in_version(version):
             continue

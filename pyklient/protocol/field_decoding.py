@@ -2,7 +2,7 @@
 
 This module makes the same objects, and raises the same errors, as the functions of
 :mod:`pyklient.protocol.decoder_generation`. It is slower. However, in the time that it takes to generate one
-function, this module decodes twenty to a hundred small messages. So it decodes the first messages of each
+function, this module decodes twenty to a hundred small responses. So it decodes the first responses of each
 kind. It also decodes tagged fields, because brokers rarely send them.
 """
 
@@ -44,7 +44,7 @@ def _read_struct(reader: Reader, cls: type[Struct], version: int, flexible: bool
 
 
 def _read_field(reader: Reader, field: Field, version: int, flexible: bool) -> Any:
-    """Read the value of *field*."""
+    """Read the value of *field* in *version*. If *flexible* is true, lengths are compact."""
     nullable = field.nullable_in(version)
     compact = flexible and field.compact
     if not field.is_array:
@@ -95,8 +95,8 @@ def _read_length(reader: Reader, compact: bool, wide: bool) -> int:
 
 
 def read_tagged(reader: Reader, value: Any, cls: type[Struct], version: int) -> None:
-    """Set the tagged fields of *value* that the message contains. Tagged fields that *cls* does not know are
-    skipped."""
+    """Read the tagged fields at the position of *reader*, and set them in *value*, an object of *cls*. Tagged
+    fields that *cls* does not know are skipped."""
     if reader.remaining and not reader.data[reader.pos]:
         reader.pos += 1
         return
@@ -133,5 +133,5 @@ def _least_of_field(field: Field, version: int, compact: bool) -> int:
 
 def reject_null(pos: int) -> NoReturn:
     """Raise the error for a null in a field that does not allow null. *pos* is the position after the length
-    of the null."""
+    that means null."""
     raise ProtocolError(f"the value before byte {pos} is null, which its field does not allow")

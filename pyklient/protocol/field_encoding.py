@@ -2,7 +2,7 @@
 
 This module makes the same bytes, and raises the same errors, as the functions of
 :mod:`pyklient.protocol.encoder_generation`. It is slower. However, in the time that it takes to generate one
-function, this module encodes twenty to a hundred small messages. So it encodes the first messages of each
+function, this module encodes twenty to a hundred small requests. So it encodes the first requests of each
 kind. It also encodes tagged fields that do not have their defaults, because such fields are rarely sent.
 """
 
@@ -57,7 +57,7 @@ def _write_struct(writer: Writer, cls: type[Struct], value: Any, version: int, f
 
 
 def write_field(writer: Writer, field: Field, value: Any, version: int, flexible: bool) -> None:
-    """Write *value*, the value of *field*."""
+    """Write *value*, the value of *field*, in *version*. If *flexible* is true, lengths are compact."""
     nullable = field.nullable_in(version)
     compact = flexible and field.compact
     if value is None and not nullable and field.nullable_since is not None:

@@ -1,4 +1,5 @@
-"""The fields of messages: their types, the versions that carry them, and their defaults."""
+"""The fields of requests, responses and other messages of the protocol: their types, the versions that carry
+them, and their defaults."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -62,7 +63,7 @@ class Field:
     null_is_empty: bool
 
     def in_version(self, version: int) -> bool:
-        """Return True if messages of *version* have this field."""
+        """Return True if requests or responses of *version* have this field."""
         return self.since <= version and (self.until is None or version <= self.until)
 
     def nullable_in(self, version: int) -> bool:
@@ -81,12 +82,12 @@ class Field:
 
     @property
     def makes_defaults(self) -> bool:
-        """True if every message needs its own copy of the default, because the default is a mutable
-        object."""
+        """True if every object with this field needs its own copy of the default, because the default is a
+        mutable object."""
         return self.default is not None and (self.is_array or isinstance(self.kind, type))
 
     def make_default(self) -> Any:
-        """Return the default value of this field for a new message."""
+        """Return the default value of this field for a new object."""
         if self.makes_defaults:
             return [] if self.is_array or not isinstance(self.kind, type) else self.kind()
         return self.default

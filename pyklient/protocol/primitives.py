@@ -27,12 +27,12 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 ZERO_UUID: Final = bytes(16)
 
 _MOST_ELEMENTS: Final = 1 << 20
-"""The largest number of array elements and tagged fields in one message. It limits the work that a malicious
-frame can cause."""
+"""The largest number of array elements and tagged fields in one request, response or other message of the
+protocol. It limits the work that a malicious frame can cause."""
 
 _NUMBERS_PER_ELEMENT: Final = 8
-"""The number of elements of an array of numbers that count as one element of a message. A number costs much
-less work than other array elements."""
+"""The number of elements of an array of numbers that count as one element towards ``_MOST_ELEMENTS``. A
+number costs much less work than other array elements."""
 
 _INT16: Final = struct.Struct(">h")
 _INT32: Final = struct.Struct(">i")
@@ -189,7 +189,9 @@ class Reader:
     def _charge(self, elements: int) -> None:
         self.allowance -= elements
         if self.allowance < 0:
-            raise ProtocolError(f"a message has more than {_MOST_ELEMENTS} elements, counting tagged fields")
+            raise ProtocolError(
+                f"a request or response has more than {_MOST_ELEMENTS} array elements and tagged fields"
+            )
 
     def string(self, length: int) -> str:
         """Read *length* bytes and decode them as UTF-8."""
@@ -216,8 +218,8 @@ class Reader:
 
 
 class Writer:
-    """Collects the bytes of a message in parts. ``parts`` has the finished parts, and new bytes are added to
-    ``buf``, the current part. The first part begins with *start*."""
+    """Collects the bytes of a request or response in parts. ``parts`` has the finished parts, and new bytes
+    are added to ``buf``, the current part. The first part begins with *start*."""
 
     __slots__ = ("buf", "parts")
 

@@ -1,4 +1,4 @@
-"""Declares each message of the protocol as one class for all its versions.
+"""Declares each request, response or other message of the protocol as one class for all its versions.
 
 The annotation of a field is its type in the protocol; the default tells which versions have the field::
 
@@ -103,7 +103,8 @@ class _Span:
 def always(
     default: Any = _ZERO, *, nullable_since: int = 0, secret: bool = False, null_is_empty: bool = False
 ) -> Any:
-    """Declare a field that all versions of a message have, and that needs one of the properties below.
+    """Declare a field that all versions of a request or response have, and that needs one of the properties
+    below.
 
     *nullable_since* is the first version in which None may be sent. If *secret* is true, the value is shown
     neither by ``repr`` nor in errors. If *null_is_empty* is true, the field must not be null, but is read as
@@ -139,8 +140,9 @@ def since(
 
 
 def until(version: int, *, default: Any = _ZERO, ignorable: bool = False, nullable_since: int = 0) -> Any:
-    """Declare a field that exists up to and including *version*. The options mean the same as those of
-    ``since``."""
+    """Declare a field that exists up to and including *version*. If *ignorable* is true, later versions
+    silently leave out a value that they cannot carry, instead of raising an error. *nullable_since* is the
+    first version in which None may be sent."""
     return _Span(until=version, default=default, ignorable=ignorable, nullable_since=nullable_since)
 
 
@@ -155,12 +157,12 @@ EMPTY: Final[Any] = _Span()
 
 
 _FIRST_MESSAGES: Final = 20
-"""The number of messages of one kind and version that are encoded, or decoded, without a generated function.
-A client that makes one request of a kind would spend more time on generating the function than on the
-request."""
+"""The number of requests or responses of one kind and version that are encoded, or decoded, without a
+generated function. A client that makes one request of a kind would spend more time on generating the function
+than on the request."""
 
 _LARGE: Final = 4096
-"""The size in bytes from which on a message is so large that a function is generated for it at once."""
+"""The size in bytes from which on a response is so large that a function is generated for it at once."""
 
 
 class _ByVersion(dict[int, _F]):
@@ -178,7 +180,8 @@ class _ByVersion(dict[int, _F]):
 
 
 class ApiMessage(Struct):
-    """A request, a response, a header, or other data that has versions of its own.
+    """A message of Kafka's protocol: a request, a response, a header, or other data that has versions of its
+    own.
 
     ``api_key`` is -1 if the message is neither a request nor a response. ``versions`` are the first and the
     last known version. ``flexible`` is the first version with compact lengths and tagged fields, or None if
@@ -200,14 +203,14 @@ class ApiMessage(Struct):
 
     @classmethod
     def is_flexible(cls, version: int) -> bool:
-        """Return True if messages of *version* have compact lengths and tagged fields."""
+        """Return True if *version* of this request or response has compact lengths and tagged fields."""
         return cls.flexible is not None and version >= cls.flexible
 
     @classmethod
     def _first_encoder(cls, version: int) -> Encode:
-        """Return an encoder for *version* that needs no generated code. After a few messages, it replaces
-        itself with a generated encoder. If several threads generate an encoder at once, one of these encoders
-        is kept."""
+        """Return an encoder for *version* that needs no generated code. When it has encoded a few objects, it
+        replaces itself with a generated encoder. If several threads generate an encoder at once, one of these
+        encoders is kept."""
         cls._check_version(version)
         flexible = cls.is_flexible(version)
         encode = first_encoder(cls, version, flexible)
@@ -224,8 +227,9 @@ class ApiMessage(Struct):
 
     @classmethod
     def _first_decoder(cls, version: int) -> Decode:
-        """Return the decoder of the first messages in *version*. It later replaces itself with a generated
-        decoder. If several threads generate one at once, only one of the decoders is kept."""
+        """Return a decoder for *version* that needs no generated code. When it has decoded a few objects, it
+        replaces itself with a generated decoder. If several threads generate a decoder at once, one of these
+        decoders is kept."""
         cls._check_version(version)
         flexible = cls.is_flexible(version)
         decode = first_decoder(cls, version, flexible)
@@ -247,8 +251,8 @@ class ApiMessage(Struct):
             raise UnsupportedVersionError(f"{cls.__name__} has versions {first} to {last}, not {version}")
 
     def encode(self, version: int) -> list[Buffer]:
-        """Return the bytes of the message in *version*, in parts. Record bytes are separate parts and are not
-        copied.
+        """Return the bytes of this request or response in *version*, in parts. Record bytes are separate
+        parts and are not copied.
 
         Raises UnsupportedVersionError if *version* cannot carry a field that is set, and TypeError or
         ValueError if a value does not have the declared type.
@@ -258,7 +262,9 @@ class ApiMessage(Struct):
         return writer.finish()
 
     def write(self, writer: Writer, version: int) -> None:
-        """Append the bytes of the message in *version* to *writer*. Raises the errors of :meth:`encode`."""
+        """Append the bytes of this request or response in *version* to *writer*. Raises
+        UnsupportedVersionError if *version* cannot carry a field that is set, and TypeError or ValueError if
+        a value does not have the declared type."""
         encode = self._encoders[version]
         try:
             encode(writer, self)
@@ -269,8 +275,8 @@ class ApiMessage(Struct):
 
     @classmethod
     def decode(cls, buffer: Buffer, version: int) -> Self:
-        """Return the message in *buffer*. Raises ProtocolError if *buffer* does not contain exactly one such
-        message."""
+        """Return the object of this class whose bytes in *version* are *buffer*. Raises ProtocolError if
+        *buffer* does not contain exactly one such object."""
         reader = Reader(buffer)
         value = cls.read(reader, version)
         if reader.remaining:
@@ -279,8 +285,8 @@ class ApiMessage(Struct):
 
     @classmethod
     def read(cls, reader: Reader, version: int) -> Self:
-        """Read the message that begins at the position of *reader*. Raises ProtocolError if the bytes are not
-        such a message."""
+        """Read the object of this class that begins at the position of *reader*, in *version*. Raises
+        ProtocolError if the bytes there are not such an object."""
         decode = cls._decoders[version]
         try:
             value: Self = decode(reader)
@@ -292,21 +298,22 @@ class ApiMessage(Struct):
 
 
 class Blob(ApiMessage):
-    """A message inside another message, with its version in front, as in the metadata of group protocols."""
+    """Data with its version in front, which is sent as bytes inside a request or response, or stored in a
+    record: for example the subscription of a group member."""
 
     __slots__ = ()
 
     def encode_blob(self, version: int | None = None) -> bytes:
-        """Return the bytes of the message, with the version in front. The default is the newest version."""
+        """Return the bytes of this object, with the version in front. By default, the version is the
+        newest."""
         chosen = self.versions[1] if version is None else version
         return b"".join([chosen.to_bytes(2, "big"), *self.encode(chosen)])
 
     @classmethod
     def decode_blob(cls, buffer: Buffer) -> Self:
-        """Return the message in *buffer*, which has its version in front.
+        """Return the object of this class in *buffer*, which begins with the version.
 
-        A message of a newer version is read as if it had the newest known version; its further fields are
-        ignored.
+        Bytes of a newer version are read as if they had the newest known version; further fields are ignored.
         """
         reader = Reader(buffer)
         version = reader.int16()
@@ -321,7 +328,7 @@ _M = TypeVar("_M", bound=ApiMessage)
 
 @dataclass_transform(kw_only_default=True)
 def struct(cls: type[_S]) -> type[_S]:
-    """Declare *cls* as a structure inside a message."""
+    """Declare *cls* as a structure inside a request, a response or another message of the protocol."""
     # This makes no dataclass, because that takes ten times as long. The modules of a client declare a hundred
     # structures, and a program uses a few. What a class needs besides its slots is made on its first use.
     hints = cls.__annotations__
@@ -344,8 +351,9 @@ def struct(cls: type[_S]) -> type[_S]:
 def message(
     *, key: int = -1, versions: tuple[int, int], flexible: int | None = None
 ) -> Callable[[type[_M]], type[_M]]:
-    """Return a decorator that declares a class as a message. *key* is the API key, *versions* the first and
-    the last version, and *flexible* the first version with compact lengths and tagged fields."""
+    """Return a decorator that declares a class as a request, a response or another message of the protocol.
+    *key* is the API key, *versions* the first and the last version, and *flexible* the first version with
+    compact lengths and tagged fields."""
 
     def declare(cls: type[_M]) -> type[_M]:
         made = struct(cls)

@@ -1,4 +1,5 @@
-"""The ZooKeeper nodes of a cluster as a whole: the cluster id, the controller, and the controller epoch."""
+"""Parses and writes the content of the ZooKeeper nodes of a cluster as a whole: the cluster id, the
+controller, and the controller epoch."""
 
 from typing import Final
 

@@ -1,4 +1,5 @@
-"""The ZooKeeper nodes of a group: its members, the owners of partitions, and its committed offsets.
+"""Parses and writes the content of a group's ZooKeeper nodes: its members, the owners of partitions, and its
+committed offsets.
 
 Kafka 0.8 and later write the node of a member as JSON. Kafka 0.7 wrote a map from topics to numbers of
 streams. For a topic filter, it wrote ``*<streams>*<expression>`` (read the topics that match the expression)

@@ -125,7 +125,7 @@ class KazooThreads(SequentialThreadingHandler):
         return super().select(reads, writes, errors, self._attempt_timeout(timeout))
 
     def _attempt_timeout(self, timeout: float | None) -> float | None:
-        """Return the time-out of a wait, in seconds.
+        """Return the time-out of a wait, in seconds, for which kazoo has asked for *timeout*.
 
         A wait for a server that does not continue the session must end before the session does: a server
         that is starting may accept a connection and never answer.

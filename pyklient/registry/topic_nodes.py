@@ -1,5 +1,5 @@
-"""The ZooKeeper nodes of a topic: the replicas of its partitions, the state of each partition, and its
-settings.
+"""Parses and writes the content of a topic's ZooKeeper nodes: the replicas of its partitions, the state of
+each partition, and its settings.
 
 From version 2 (Kafka 2.4) on, a topic's node also has the replicas that a reassignment adds and removes. From
 version 3 (Kafka 2.8) on, it also has the topic id.

@@ -66,9 +66,9 @@ class BackgroundCommits:
         """Queue a commit of the offsets that *find* returns. The thread makes the commit after all earlier
         commits, within *timeout* seconds, and then calls *callback*.
 
-        This method calls *find* at once. The argument of *find* has the newest offset of each partition in
-        the waiting commits. Raises KafkaTimeoutError if 1,000 commits have been waiting for *timeout*
-        seconds, and ClosedError after ``end``.
+        This method calls *find* at once, with the newest offset of each partition among the commits that wait
+        already. Raises KafkaTimeoutError if 1,000 commits are waiting and none of them ends within *timeout*
+        seconds. Raises ClosedError after ``end`` was called.
         """
         deadline = time.monotonic() + timeout
         while not self._put(find, deadline, callback):

@@ -194,8 +194,9 @@ class OffsetCommitter:
         *,
         for_callbacks: bool = False,
     ) -> Iterator[dict[TopicPartition, ToCommit]]:
-        """Yield the positions that *find* returns, after all earlier commits have been made. Only one thread
-        at a time may be in the ``with`` block, so that no older position is stored after a newer position.
+        """Wait until all earlier commits have been made, then call *find* and yield the positions that it
+        returns. Only one thread at a time gets into the ``with`` block of this context manager, so that no
+        older position is stored after a newer position.
 
         If *for_callbacks* is true, wait until the callbacks of the earlier commits have returned too. The
         thread that rebalances must not wait for callbacks, because a callback may wait for that thread.
@@ -230,11 +231,13 @@ class OffsetCommitter:
     def _commit(
         self, wanted: Mapping[TopicPartition, ToCommit], deadline: float, *, once: bool = False
     ) -> None:
-        """Commit *wanted* under the current identity of the member.
+        """Commit the positions *wanted* under the current identity of the member: its member id and
+        generation.
 
-        If the group has begun another generation, wait for the next identity and commit again. If *once* is
-        true, commit only once. Raises CommitError for partitions that were rejected, or that another member
-        owns now. A partition that another member owns counts only if messages of it were handed out.
+        If the group has begun another generation, wait until the member has the identity of that generation,
+        and commit again. If *once* is true, commit only once. Raises CommitError for partitions that were
+        rejected, or that another member owns now. A partition that another member owns counts only if
+        messages of it were handed out.
         """
         failed: dict[TopicPartition, KafkaError] = {}
         left = dict(wanted)
@@ -311,7 +314,8 @@ class OffsetCommitter:
         sent: Mapping[TopicPartition, ToCommit],
         future: "Future[Rejections]",
     ) -> None:
-        """Handle the response to an automatic commit. The connection's reader thread calls this method."""
+        """Handle the response to the automatic commit of *sent* under *assignment*. *future* has the
+        positions that were rejected, or an error. The connection's reader thread calls this method."""
         error = future.exception()
         if error is not None:
             self._automatic.count(0, failed=True)

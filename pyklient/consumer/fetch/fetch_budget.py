@@ -15,15 +15,16 @@ __all__ = ["ExpectedResponse", "FetchBudget", "ResponseMemory"]
 
 _SMALLEST_FETCH = 64 * 1024
 _IDLE_BYTES = 16 * 1024 * 1024
-"""A response stays in memory until loops have read all of it. This is the number of bytes that fetchers may
-keep in memory in this way after loops have read them. It is the size of the largest response by default."""
+"""The number of bytes that the fetchers together may keep in memory although loops have read them: a response
+stays in memory until loops have read all of it. By default, this is the size of the largest response."""
 _RESPONSES = 4
 """The number of responses of the largest size that fit into the budget: one is received while the others are
 read. If responses could be larger, memory would have to be allocated for each of them. That costs more than
 the system calls that larger responses save."""
 
 _SLICES_AT_ONCE = 100
-"""The number of unread slices that a fetcher may look through after each response, on average."""
+"""The number of unread slices of responses that a fetcher may look through after each response, on average,
+to find memory that it can free."""
 
 
 class ExpectedResponse:
@@ -151,7 +152,7 @@ class ResponseMemory:
     def __init__(self) -> None:
         self._memory: list[tuple[int, list[FetchedBatches]]] = []
         self._parts = 0
-        """The number of slices that were unread after the last call of ``compact``."""
+        """The number of slices of responses that were unread after the last call of ``compact``."""
         self._calls = 0
         """The number of calls of ``compact_some`` since the last call of ``compact``."""
         self._added = 0
@@ -163,8 +164,8 @@ class ResponseMemory:
         self._added += size
 
     def compact_some(self, idle_allowed: int) -> None:
-        """Call :meth:`compact`. If many slices are unread, do so only after some of the responses, because
-        the time of a call grows with the number of unread slices."""
+        """Call :meth:`compact`. If many slices of responses are unread, do so only after some of the
+        responses, because the time of a call grows with the number of unread slices."""
         self._calls += 1
         if self._calls * _SLICES_AT_ONCE >= self._parts or self._added >= idle_allowed // 4:
             self.compact(idle_allowed)

@@ -95,7 +95,8 @@ class FetchPlan:
 
     def update(self, now: float, least: int) -> bool:
         """Decide the contents of the next request. Return False if the request may ask for no records now.
-        *now* and *least* are those of ``FetchBudget.allow``."""
+        *now* is in seconds of ``time.monotonic``. *least* is the smallest number of bytes that is worth
+        asking for."""
         if self._must_look_at_all(now):
             self._budget.count_all()
             self._cursors = self._budget.cursors
@@ -145,7 +146,8 @@ class FetchPlan:
 
     def _look_at(self, states: list[FetchedPartition], now: float, least: int) -> None:
         """Decide how much may be fetched of the partitions of *states*. The decisions about all other
-        partitions stay. *now* and *least* are those of ``FetchBudget.allow``."""
+        partitions stay. *now* is in seconds of ``time.monotonic``. *least* is the smallest number of bytes
+        that is worth asking for."""
         may_fetch = states
         if self._config.queued_max_message_chunks is not None:
             may_fetch = within_queues(states)

@@ -127,8 +127,8 @@ class FetchSession:
 
 
 def next_epoch(epoch: int) -> int:
-    """Return the epoch that follows *epoch* in the requests of a session. It is never 0, because 0 would open
-    a new session."""
+    """Return the session epoch that follows *epoch*. The session epoch numbers the requests of a fetch
+    session. It is never 0, because 0 would open a new session."""
     return epoch + 1 if epoch < _LAST_EPOCH else 1
 
 

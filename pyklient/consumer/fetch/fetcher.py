@@ -229,7 +229,7 @@ class Fetcher:
         self._seek(state, error)
 
     def _accept(self, response: FetchResponse, *, by_id: bool) -> None:
-        """Queue the records in *response*. It names topics by their ids if *by_id* is true."""
+        """Queue the records in *response*. *by_id* is true if the response names topics by their ids."""
         plan = self._plan
         size, now = 0, time.monotonic()
         parts: list[FetchedBatches] = []

@@ -23,7 +23,7 @@ class FetchedPartition:
         self.failures = 0
         """The number of fetches that have failed in a row."""
         self.retry_at = 0.0
-        """The time from which the partition may be fetched again."""
+        """The time from which the partition may be fetched again, in seconds of ``time.monotonic``."""
 
     def __repr__(self) -> str:
         return f"<FetchedPartition of {self.cursor!r}>"

@@ -36,7 +36,7 @@ _NOT_READ: Final = "is not waited for any more, because the partition is not rea
 
 class _Wait:
     """The wait of a fetcher at *offset*, the last stable offset of *partition*. The wait began at the time
-    *since*."""
+    *since*, in seconds of ``time.monotonic``."""
 
     __slots__ = ("offset", "partition", "reported", "since")
 

@@ -24,8 +24,8 @@ from pyklient.topic_partition import TopicPartition
 __all__ = ["AssignmentHandler"]
 
 _TO_LEAVE = 10.0
-"""The last seconds of the time-out of ``close``, which are kept for committing and for leaving the group. At
-most two thirds of the time-out are kept. Until then, a loop may finish its message in hand."""
+"""The number of seconds at the end of the time-out of ``close`` that are kept for committing and for leaving
+the group, but at most two thirds of the time-out. Before that, a loop may finish its message in hand."""
 _TO_COMMIT = 0.9
 """The fraction of the time-out of ``close`` after which the last commit must have ended."""
 
@@ -62,7 +62,8 @@ class AssignmentHandler:
         self.auto_commit = config.commits_automatically
         self._commit_interval = config.auto_commit_interval_ms / 1000 if self.auto_commit else math.inf
         self.next_commit_at = time.monotonic() + self._commit_interval
-        """The time at which :meth:`commit_if_due` commits next. Infinite if automatic commits are off."""
+        """The time at which :meth:`commit_if_due` commits next, in seconds of ``time.monotonic``. Infinite if
+        automatic commits are off."""
         self._longest_stall = config.max_poll_interval_ms / 1000
         self._stalled: list[StreamCore] = []
         self._count_in_hand = False

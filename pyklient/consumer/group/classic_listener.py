@@ -11,7 +11,7 @@ from pyklient.topic_partition import TopicPartition
 __all__ = ["ClassicListenerAdapter", "RebalanceListener", "check_listener", "is_classic", "listeners_of"]
 
 RebalanceListener: TypeAlias = ConsumerRebalanceListener | ClassicRebalanceListener
-"""An object whose methods a connector calls during a rebalance."""
+"""A rebalance listener of either kind: an object whose methods a connector calls during a rebalance."""
 
 
 def is_classic(listener: object) -> bool:

@@ -154,7 +154,9 @@ class StartPositions:
             if isinstance(failure, Exception):
                 raise
             # sys.exit() in a store would end this thread of the connector, and not the program.
-            raise KafkaError(f"acquire() of the offset store raised {failure!r}") from failure
+            raise KafkaError(
+                f"acquire() of the offset store raised {failure!r}; it may raise only subclasses of Exception"
+            ) from failure
         self._blocked_since = None
         for stream in self._choice.streams:
             stream.queue.interrupt(None)

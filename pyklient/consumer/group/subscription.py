@@ -38,8 +38,8 @@ class Subscription:
     """Topics that the filter never selects."""
     continues_at_committed: bool = False
     """True if a partition that is assigned to the connector again continues at its committed offset, and not
-    at the position that its stream has reached. A mirror needs this, because it forgets the unconfirmed
-    records of revoked partitions."""
+    at the position that its stream has reached. A mirror, which copies topics to another cluster, needs this:
+    when a partition is revoked, it forgets the records whose copies are not confirmed yet."""
 
     def selects(self, topic: str, *, internal: bool = False) -> bool:
         """Return True if the connector should read *topic*. *internal* is True for a topic in which brokers

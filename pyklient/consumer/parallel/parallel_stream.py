@@ -110,7 +110,7 @@ class ParallelStream(StreamCore):
 
     def handed(self, *, in_hand: bool) -> dict[TopicPartition, Position]:
         """Return the position of each partition: the offset of its first message that is not completed.
-        *in_hand* has no effect."""
+        *in_hand* has no effect, because a message that a worker handles is not completed."""
         with self._lock:
             found = super().handed(in_hand=True)
             for partition, read in found.items():

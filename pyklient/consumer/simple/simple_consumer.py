@@ -162,7 +162,8 @@ def _fetch_left(
     found: dict[TopicPartition, Fetched],
     isolation_level: int,
 ) -> Dialogue[None]:
-    """Fetch once from each partition whose result is not in *found*, or is a retriable error there.
+    """Fetch once from each partition whose result is not in *found*, or is a retriable error there. Put the
+    results into *found*.
 
     If a partition has a retriable error after that, raise the error.
     """
@@ -191,7 +192,8 @@ def _retriable(error: KafkaError | None) -> KafkaError | None:
 
 
 def _offsets_before(where: TopicPartition, timestamp_ms: int, most: int) -> Dialogue[list[int]]:
-    """Return the offsets before a time from the leader of a partition."""
+    """Return up to *most* offsets of the partition *where* before *timestamp_ms*, from the leader of the
+    partition."""
     yield from list_offsets({where: LATEST})  # finds the leader, waiting for one if need be
     metadata: Metadata = yield Refresh([where.topic], known_ok=True)
     leader = metadata.leader(where)

@@ -79,7 +79,7 @@ def table(batches: Iterable[pyarrow.RecordBatch], columns: Sequence[str]) -> pya
 
 
 class Assembly:
-    """Makes the record batches of one loop, with *columns*, from decoded columns."""
+    """Makes the Arrow record batches that one loop gets. *columns* names the columns of these batches."""
 
     def __init__(self, columns: Sequence[str]) -> None:
         self.schema = _schema(columns)
@@ -144,7 +144,7 @@ def _strings(column: ByteColumn, kind: pyarrow.DataType, start: int, count: int)
 
 def _headers(column: HeaderColumn | None, start: int, count: int) -> pyarrow.Array:
     if column is None:
-        raise ValueError("the headers were not decoded")
+        raise ValueError("the records were decoded without their headers, so there is no column headers")
     total = column.offsets[-1]
     names = _strings(column.names, pyarrow.string(), 0, total)
     values = _strings(column.values, pyarrow.binary(), 0, total)

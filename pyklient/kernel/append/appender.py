@@ -214,7 +214,8 @@ _SHORT_BODY: Final = 4096
 
 
 def _encode(delta: int, index: int, key: bytes | None, value: bytes | None, headers: Headers) -> bytes:
-    """Encode one record like ``encode_record``, but usually in a third of the time."""
+    """Return one encoded record. *delta* is its timestamp delta in milliseconds, and *index* its offset
+    delta. ``encode_record`` returns the same bytes, but usually takes three times as long."""
     if index == len(_OFFSETS) < _LONGEST_OFFSETS:
         _OFFSETS[index : index + 1] = [encode_signed(index)]  # the same whichever producer's thread is first
     if headers or value is None or not 0 <= delta < 1024 or index >= len(_OFFSETS):
@@ -423,9 +424,10 @@ class Appender(OpenBatches[Batch]):
         any_size: bool = False,
         only: tuple[Batch, int] | None = None,
     ) -> Delivery | None:
-        """Append a record, or return None if it does not fit into the batch. The caller must hold the lock.
-        If *any_size* is true, an empty batch accepts every record. If *only* is (batch, index), the record
-        is appended at this index of this batch or not at all."""
+        """Append a record to the batch under construction of partition *number* of the topic *known*, or
+        return None if it does not fit into this batch. The caller must hold the lock. If *any_size* is true,
+        an empty batch accepts every record. If *only* is (batch, index), the record is appended at this index
+        of this batch or not at all."""
         while (batch := known.batches[number]) is not None:
             filled = batch._filled
             size, index = filled

@@ -33,8 +33,8 @@ class Cells(NamedTuple):
     wide: bool = False
 
     def check(self, name: str) -> None:
-        """Raise ValueError if a buffer of the column is too short. The numbers in the buffers are checked
-        later, by the kernel."""
+        """Raise ValueError, which names the column *name*, if a buffer of the column is too short. The
+        numbers in the buffers are checked later, by the kernel."""
         _check_validity(name, self)
         _check_offsets(name, self)
 
@@ -48,7 +48,7 @@ class Numbers(NamedTuple):
     data: Buffer
 
     def check(self, name: str) -> None:
-        """Raise ValueError if a buffer of the column is too short."""
+        """Raise ValueError, which names the column *name*, if a buffer of the column is too short."""
         _check_validity(name, self)
         _check_size(name, "data", self.data, 8 * (self.first + self.length))
 
@@ -70,8 +70,8 @@ class HeaderLists(NamedTuple):
     wide: bool = False
 
     def check(self, name: str) -> None:
-        """Raise ValueError if a buffer of the column is too short, or there are not as many names as
-        values."""
+        """Raise ValueError, which names the column *name*, if a buffer of the column is too short, or there
+        are not as many names as values."""
         _check_validity(name, self)
         _check_offsets(name, self)
         self.names.check("headers.key")

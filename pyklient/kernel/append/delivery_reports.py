@@ -278,7 +278,8 @@ class DeliveryState(ABC):
             return not self.done
 
     def _count_unseen(self, callbacks: list[Any]) -> None:
-        """Tell the tracker how many failures neither a callback nor a waiting caller will see."""
+        """Tell the tracker how many failures neither a callback nor a waiting caller will see. *callbacks* is
+        the list [delivery, callback, …] of the callbacks that will be called."""
         failed = [report for report in self._reports if report.error is not None]
         self._seen.update([delivery.batch_and_index[1] for delivery in callbacks[::2]])
         for report in failed:

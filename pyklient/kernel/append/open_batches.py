@@ -31,8 +31,8 @@ LEAST_CAPACITY: Final = 256
 LARGE_CAPACITY: Final = 32 * 1024
 
 NEVER_CHOSEN: Final = 1 << 62
-"""``sticky_bytes`` of a topic whose sticky partition was not chosen yet. It is above every size, so that the
-partition is chosen before the first record without a key."""
+"""The value of ``sticky_bytes`` for a topic whose sticky partition was not chosen yet. It is above every
+size, so that the partition is chosen before the first record without a key."""
 
 B = TypeVar("B", bound=DeliveryState)
 
@@ -45,8 +45,9 @@ def capacity_for(have: int, needed: int, expected: int, most: int, free_memory: 
     large batch grows eightfold. Such a step is limited to *share*, the part of *free_memory* for each open
     batch.
 
-    The result is above *most* only if *needed* is above *most*. If *free_memory* is too small for the step,
-    the batch gets about half of *free_memory*, so that it need not grow often.
+    *most* is the usual limit of the capacity: the result is above *most* only if *needed* is. If
+    *free_memory* is too small for the step, the batch gets about half of *free_memory*, so that it need not
+    grow often.
     """
     wanted = max(2 * have, LEAST_CAPACITY)
     if have >= LARGE_CAPACITY:
@@ -243,7 +244,8 @@ class OpenBatches(Generic[B]):
 
 
 def _count_sticky(known: Any, batch: Any) -> None:
-    """Add the size of *batch*, which was just sealed, if its partition is the sticky partition."""
+    """Add the size of *batch*, which was just sealed, to the ``sticky_bytes`` of its topic *known*, if the
+    partition of the batch is the topic's sticky partition."""
     if batch.partition == known.sticky:
         known.sticky_bytes += batch.size
 

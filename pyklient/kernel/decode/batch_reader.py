@@ -108,7 +108,8 @@ class BatchReader(ABC):
     ) -> None:
         """Collect the records whose offset is at least ``next_offset`` from a batch of format 2.
 
-        *data* has all records of the batch, encoded.
+        *data* has all records of the batch, encoded. *append_time* is the timestamp of all of them if the
+        broker has set one, otherwise None. The other arguments are fields of the batch's header.
         """
 
     @abstractmethod

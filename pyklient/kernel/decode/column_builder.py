@@ -35,7 +35,8 @@ def memory(size: int) -> memoryview:
 
 
 def microseconds(milliseconds: memoryview, start: int, stop: int) -> memoryview | None:
-    """Convert the numbers *start* to *stop* - 1 of a column from milliseconds to microseconds.
+    """Return a copy of the numbers *start* to *stop* - 1 of the column *milliseconds*, converted to
+    microseconds.
 
     Return None if a result needs more than 64 bits.
     """
@@ -73,8 +74,10 @@ class ColumnBuilder:
     ) -> None:
         """Append the records whose offset is at least *start_offset* from a batch of format 2.
 
-        *data* has all records of the batch, encoded. Raises the errors of ``parse_records``. After an error,
-        the columns are as they were before.
+        *data* has all records of the batch, encoded. *append_time* is the timestamp of all of them if the
+        broker has set one, otherwise None. The other arguments are fields of the batch's header. Raises
+        CorruptRecordError if *data* is not *count* well-formed records. After an error, the columns are as
+        they were before.
         """
         parsed = parse_records(data, count, base_offset, last_delta, base_timestamp)
         parsed = parsed.since(bisect_left(parsed.offsets, start_offset))

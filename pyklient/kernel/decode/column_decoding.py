@@ -109,9 +109,10 @@ class Builder(Protocol):
     ) -> None:
         """Append the records whose offset is at least *start_offset* from a batch of format 2.
 
-        *data* has all records of the batch, encoded. The other arguments and the errors are those of
-        ``parse_messages``. After an error, the columns are as they were before, and nothing more may be
-        added.
+        *data* has all records of the batch, encoded. *append_time* is the timestamp of all of them if the
+        broker has set one, otherwise None. The other arguments are fields of the batch's header. Raises
+        CorruptRecordError if *data* is not *count* well-formed records. After an error, the columns are as
+        they were before, and nothing more may be added.
         """
 
     def add_batches(
@@ -125,7 +126,12 @@ class Builder(Protocol):
         check_crcs: bool,
         transactions: bool,
     ) -> tuple[int, int, int]:
-        """Append the records of plain batches from byte *position* of *data* on.
+        """Append the records of plain batches from byte *position* of *data* on. A plain batch has format 2,
+        is neither compressed nor damaged, and is not transactional if *transactions* is false.
+
+        Stop after the batch with which there are *most_records* records, or *most_bytes* bytes have been
+        added. Stop before a batch that would make the added bytes more than *most_in_columns*, unless it is
+        the first.
 
         Return the position after these batches, the offset to continue at, and the bytes of their records.
         """
@@ -232,9 +238,10 @@ def decode_columns(
 ) -> ColumnChunk:
     """Return the next records of a fetched *buffer* as columns, without the columns in *left_out*.
 
-    Control batches, transactions, errors and the position to continue at are handled as in ``decode``. A
-    chunk ends after the batch that makes it reach *enough* records or 4 MiB. It ends earlier if the next
-    batch would make it larger than *most_bytes*, because Arrow counts the bytes of a column in 32 bits.
+    Control batches, transactions, errors and the position to continue at are handled as in ``decode`` of
+    ``message_decoding``, which returns the same records as messages. A chunk ends after the batch that makes
+    it reach *enough* records or 4 MiB. It ends earlier if the next batch would make it larger than
+    *most_bytes*, because Arrow counts the bytes of a column in 32 bits.
     """
     view = memoryview(buffer)
     builder = new_builder(left_out, min(len(view) - position, _MOST_RESERVED))

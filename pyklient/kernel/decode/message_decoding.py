@@ -128,8 +128,9 @@ class _MessageReader(BatchReader):
         return position
 
     def _add_decoded(self, view: memoryview, position: int) -> int:
-        """Do the work of ``add_batches`` if there are decoders. They get the records of many batches at
-        once."""
+        """Collect the messages of plain batches from byte *position* of *view* on, and return the position
+        after these batches. This method does the work of ``add_batches`` if there are decoders, which get the
+        records of many batches at once."""
         if self.loops.parse_batches is None or (self.messages and not self._modern):
             return position
         columns, kind, end, next_offset, size = self.loops.parse_batches(

@@ -1,4 +1,4 @@
-"""The messages about the configuration of topics and brokers."""
+"""The requests and responses about the configuration of topics and brokers."""
 
 from pyklient.protocol.schema import (
     EMPTY,

@@ -1,4 +1,4 @@
-"""The messages for reading records."""
+"""The request and the response for reading records."""
 
 from pyklient.protocol.schema import (
     EMPTY,

@@ -1,4 +1,4 @@
-"""The messages for administering groups: describe, list and delete them."""
+"""The requests and responses for administering groups: describe, list and delete them."""
 
 from pyklient.protocol.schema import (
     EMPTY,

@@ -1,4 +1,5 @@
-"""The headers of messages, and the first messages on a connection: API versions and SASL login."""
+"""The headers of requests and responses, and the first requests on a connection: API versions and SASL
+login."""
 
 from pyklient.protocol.schema import (
     EMPTY,

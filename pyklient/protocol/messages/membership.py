@@ -1,4 +1,4 @@
-"""The messages of group members: join, get an assignment, send heartbeats, leave."""
+"""The requests and responses of group members: join, get an assignment, send heartbeats, leave."""
 
 from pyklient.protocol.schema import (
     EMPTY,

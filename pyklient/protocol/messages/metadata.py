@@ -1,4 +1,4 @@
-"""The messages about the cluster: brokers, topics, leaders, coordinators."""
+"""The requests and responses about the cluster: brokers, topics, leaders, coordinators."""
 
 from pyklient.protocol.schema import (
     EMPTY,

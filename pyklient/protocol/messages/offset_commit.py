@@ -1,4 +1,4 @@
-"""The messages about the committed offsets of groups."""
+"""The requests and responses about the committed offsets of groups."""
 
 from pyklient.protocol.schema import (
     EMPTY,

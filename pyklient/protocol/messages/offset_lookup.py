@@ -1,4 +1,4 @@
-"""The messages for looking up offsets by timestamp and by leader epoch."""
+"""The requests and responses for looking up offsets by timestamp and by leader epoch."""
 
 from pyklient.protocol.schema import (
     EMPTY,

@@ -1,4 +1,5 @@
-"""The messages for storing records, and for producer ids, by which a broker recognizes duplicates."""
+"""The requests and responses for storing records, and for producer ids, by which a broker recognizes
+duplicates."""
 
 from pyklient.protocol.schema import (
     EMPTY,

@@ -1,7 +1,7 @@
 """The user data that members send for the assignors ``sticky`` and ``cooperative-sticky``, in Java's format.
 
-Java's assignors define these bytes, and Kafka's brokers do not look into them. So the messages have no API
-key, and the bytes do not begin with a version.
+Java's assignors define these bytes, and Kafka's brokers do not look into them. So these structures have no
+API key, and the bytes do not begin with a version.
 """
 
 from pyklient.protocol.schema import EMPTY, ApiMessage, Int32, String, Struct, message, since, struct

@@ -1,4 +1,4 @@
-"""The messages for creating, growing and deleting topics."""
+"""The requests and responses for creating, growing and deleting topics."""
 
 from pyklient.protocol.schema import (
     EMPTY,

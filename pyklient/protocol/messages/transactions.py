@@ -1,4 +1,5 @@
-"""The messages about the transactions of a producer, and about offsets that are committed in a transaction.
+"""The requests and responses about the transactions of a producer, and about offsets that are committed in a
+transaction.
 
 InitProducerId is in ``produce``, because idempotent producers need it too.
 """

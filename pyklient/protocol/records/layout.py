@@ -128,8 +128,8 @@ class Columns(NamedTuple):
 
 
 def batch_end(view: memoryview, position: int) -> int:
-    """Return the position after the batch or entry that begins at *position*, or 0 if *view* contains only a
-    part of it.
+    """Return the position after the batch (format 2) or entry (formats 0 and 1) that begins at *position*, or
+    0 if *view* contains only a part of it.
 
     Raises CorruptRecordError if the bytes are neither a batch nor an entry.
     """

@@ -53,8 +53,8 @@ def encode_entry(
     value: bytes | None,
     attributes: int = 0,
 ) -> bytes:
-    """Encode one record as an entry of format *magic* (0 or 1). Format 0 has no timestamps, so it ignores
-    *timestamp*."""
+    """Encode one record as an entry of format *magic* (0 or 1): its offset, length, checksum and fields.
+    Format 0 has no timestamps, so it ignores *timestamp*."""
     form = _AFTER_CRC[magic]
     parts = (
         form.pack(magic, attributes, timestamp) if magic else form.pack(magic, attributes),
@@ -112,7 +112,8 @@ def entry_facts(entry: Buffer) -> tuple[int, int, int]:
 def parse_entry(
     entry: Buffer, *, check_crcs: bool = True, max_decompressed: int = DEFAULT_MAX_DECOMPRESSED
 ) -> tuple[Columns, int]:
-    """Return the records of an entry (one record, or all records in a wrapper) and their timestamp type.
+    """Return the records of an entry of format 0 or 1, and their timestamp type. An entry is one record, or a
+    wrapper, whose value is a compressed set of records.
 
     Raises CorruptRecordError for a wrong checksum or layout, UnsupportedCodecError for an unknown codec, and
     MessageTooLargeError if a wrapper decompresses to more than *max_decompressed* bytes.

@@ -190,8 +190,9 @@ def fenced(partitions: Collection[TopicPartition], why: str, hint: str = "") -> 
 
 
 def _goes_on(old: Acquired | None, handed: Position, stored: StoredPosition) -> bool:
-    """Return True if it is certain that the store has saved all messages before the position *handed*, and
-    *stored* has the same position."""
+    """Return True if reading of an acquired partition goes on without a gap: it is certain that the store has
+    saved all messages before the position *handed*, and the newly acquired position *stored* has the same
+    offset. *old* is the state of the partition before, or None if the stream had not acquired it."""
     return (
         old is not None
         and old.outdated is None

@@ -77,8 +77,9 @@ class BrokerZooKeeperOffsetStorage:
     def commit_async(
         self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity
     ) -> "Future[Rejections] | None":
-        """Write *positions*, and wait for the response for at most two seconds. Without this wait, a later
-        commit through another broker might be stored before this commit."""
+        """Write *positions*, wait for the response for at most two seconds, and return a future that is done.
+        Without this wait, a later commit through another broker might be stored before this commit. Return
+        None if no broker can be reached."""
         if self.unreachable() is not None:
             return None
         return commit_here(self, positions, identity)

@@ -65,8 +65,8 @@ class DualOffsetStorage:
     def commit_async(
         self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity
     ) -> "Future[Rejections] | None":
-        """Store *positions* in both storages, and wait for the results for a limited time. Return None if a
-        storage cannot be reached."""
+        """Store *positions* in both storages, wait for the results for at most two seconds, and return a
+        future that is done. Return None if a storage cannot be reached."""
         if self.unreachable() is not None:
             return None
         return commit_here(self, positions, identity)

@@ -130,9 +130,9 @@ class KafkaOffsetStorage:
     ) -> "Future[Rejections] | None":
         """Commit *positions* without waiting for the response. Return None if they cannot be sent now.
 
-        This method waits in two cases: a connection has to be opened, or the client is not a member of the
-        group. A client that is not a member sends no heartbeats, so it learns only from the response that the
-        coordinator has moved.
+        This method does wait in two cases: a connection has to be opened, or the client is not a member of
+        the group. A client that is not a member sends no heartbeats, so it learns only from the response that
+        the coordinator has moved.
         """
         if self._has_members and identity == NOBODY:
             return commit_here(self, positions, identity)
@@ -170,8 +170,8 @@ class KafkaOffsetStorage:
         self._dialogues.closing = True
 
     def _known(self, identity: MemberIdentity) -> MemberIdentity:
-        """Return *identity*, or NOBODY if the members of the group coordinate themselves through ZooKeeper,
-        because the group coordinator does not know such members."""
+        """Return *identity*. Return NOBODY, the identity of a client outside the group, if the members
+        coordinate themselves through ZooKeeper, because the group coordinator does not know such members."""
         return identity if self._has_members else NOBODY
 
 

@@ -38,11 +38,12 @@ _DURING_REWIND: Final = "the partitions were assigned again during rewind()"
 class SavedPositions:
     """An OffsetStorage that commits nothing, because the program saves the positions itself.
 
-    This object acquires partitions in *store* for the group *group_id*. A position is saved only if two
-    conditions hold: the stored epoch is the one with which this connector has acquired the partition, and the
-    messages of the transaction begin at the stored offset. So exactly one transaction stores the results of
-    each message, in whatever order members acquire partitions and save. If a save fails although the member
-    owns the partition, ``rewind`` acquires the partition again.
+    This object acquires partitions in *store* for the group *group_id*. Each acquisition of a partition
+    raises the epoch that is stored with its position. A position is saved only if two conditions hold: the
+    stored epoch is the one with which this connector has acquired the partition, and the messages of the
+    transaction begin at the stored offset. So exactly one transaction stores the results of each message, in
+    whatever order members acquire partitions and save. If a save fails although the member owns the
+    partition, ``rewind`` acquires the partition again.
     """
 
     def __init__(self, store: OffsetStore, group_id: str) -> None:
@@ -118,9 +119,9 @@ class SavedPositions:
     def seek(self, stream: StreamCore, partition: TopicPartition, offset: int) -> None:
         """Continue *partition* at *offset*, because the program has called ``seek``.
 
-        If the store has no offset of the partition yet, store *offset* there. If messages from *offset* on
-        were handed out but not saved, the next transaction may contain their results. So nothing is saved
-        until :meth:`rewind` is called.
+        If the store has no offset of the partition yet, store *offset* there. If messages at or after
+        *offset* were handed out but not saved, the next transaction may contain their results. So nothing is
+        saved until :meth:`rewind` is called.
         """
         ours = self._of(stream)
         with ours.lock:

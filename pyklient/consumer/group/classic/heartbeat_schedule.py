@@ -38,7 +38,7 @@ class HeartbeatSchedule:
         self.interval = config.heartbeat_interval_ms / 1000
         """The seconds between two heartbeats."""
         self.due_at = self._ran_at = time.monotonic()
-        """The time of the next heartbeat."""
+        """The time of the next heartbeat, in seconds of ``time.monotonic``."""
 
     def postpone(self) -> None:
         """Make the next heartbeat due one interval from now."""

@@ -53,14 +53,16 @@ class GroupView(NamedTuple):
     """The content of a group in ZooKeeper at one time. All members compute the assignment from it."""
 
     threads: Mapping[str, list[ThreadId]]
-    """For each topic, the threads of all members that read the topic."""
+    """For each topic, the threads of all members that read the topic. A thread stands for one stream of a
+    member."""
     partitions: Mapping[str, list[int]]
     """The numbers of the partitions of each topic in ``threads``."""
     has_brokers: bool
     """True if at least one broker is registered in ZooKeeper."""
 
     def assigned_to(self, member: ZooKeeperMember) -> dict[TopicPartition, ThreadId]:
-        """Return the partitions that the assignor assigns to *member*, each with its thread."""
+        """Return the partitions that the assignor assigns to *member*, each with the thread (the stream of
+        the member) to which it is assigned."""
         found = member.assign(self.threads, self.partitions)
         return {each: thread for each, thread in found.items() if thread.consumer_id == member.consumer_id}
 

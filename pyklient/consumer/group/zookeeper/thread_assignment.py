@@ -30,19 +30,22 @@ __all__ = [
 ]
 
 ThreadsOfTopic: TypeAlias = Mapping[str, Sequence[ThreadId]]
-"""For each topic, the threads of all members that have streams of the topic."""
+"""For each topic, the threads of all members that have streams of the topic. A thread stands for one stream
+of a member."""
 
 PartitionsOfTopic: TypeAlias = Mapping[str, Sequence[int]]
 """For each topic, the numbers of its partitions. A topic that does not exist has none."""
 
 AssignToThreads: TypeAlias = Callable[[ThreadsOfTopic, PartitionsOfTopic], dict[TopicPartition, ThreadId]]
-"""A pure function that takes threads and partitions, and returns the thread of each partition."""
+"""A function that takes the threads and the partitions of all topics, and returns the thread of each
+partition. It has no side effects."""
 
 
 def assign_range_to_threads(
     threads: ThreadsOfTopic, partitions: PartitionsOfTopic
 ) -> dict[TopicPartition, ThreadId]:
-    """Give each thread of a topic a range of neighbouring partitions, topic by topic."""
+    """Assign to each thread of a topic a range of neighbouring partitions, topic by topic. Return the thread
+    of each partition."""
     assigned: dict[TopicPartition, ThreadId] = {}
     for topic, of_topic in threads.items():
         if not of_topic:
@@ -58,7 +61,7 @@ def assign_round_robin_to_threads(
     threads: ThreadsOfTopic, partitions: PartitionsOfTopic
 ) -> dict[TopicPartition, ThreadId]:
     """Assign the partitions of all topics to the threads in turn. Each partition skips the threads that do
-    not belong to its topic.
+    not belong to its topic. Return the thread of each partition.
 
     The partitions are sorted by Java's hashes of ``[topic,partition]``, so that the partitions of one topic
     do not follow each other.

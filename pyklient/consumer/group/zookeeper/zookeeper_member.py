@@ -37,7 +37,8 @@ class ZooKeeperMember:
     session_id: int | None = None
     """The id of the ZooKeeper session in which the member got its present assignment. None before that."""
     owned: Mapping[TopicPartition, ThreadId] = field(default_factory=dict)
-    """The partitions that this member reads, each with the thread to which it is assigned."""
+    """The partitions that this member reads, each with the thread (the stream of this member) to which it is
+    assigned."""
     waits_for: str = ""
     """A text for messages. It names the partitions that other members had not given back at the last attempt
     to rebalance, each with its owner."""

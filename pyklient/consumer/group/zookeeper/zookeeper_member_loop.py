@@ -45,9 +45,9 @@ _TICK = 1.0
 to which the brokers deny access."""
 _WHILE_TAKEN = 0.2
 _FOR_IN_HAND = 0.5
-"""All attempts of a rebalance together may take a limited time. For this fraction of the limit, a member
-waits for its loops to finish their messages in hand. In the remaining time, the member commits, and other
-members make their last attempt."""
+"""The fraction of the time for all attempts of a rebalance in which a member waits until its loops have
+finished their messages in hand. In the remaining time, the member commits, and other members make their last
+attempt."""
 
 
 class ZooKeeperMemberLoop:
