@@ -1,4 +1,4 @@
-"""The page of the reference broker: its tables match the code, and what it says is missing is missing."""
+"""The pages about the reference broker: tables match the code, and what they say is missing is missing."""
 
 from collections.abc import Callable, Iterator
 
@@ -14,6 +14,7 @@ from pyklient import (
 )
 from pyklient.broker import Broker
 from tools.docs.broker_tables import PAGE, filled
+from tools.repository import ROOT
 
 
 def test_the_tables_are_those_of_the_code() -> None:
@@ -69,5 +70,5 @@ def _compacts_nothing(broker: Broker) -> None:
 def test_what_the_page_says_it_is_not_it_is_not(
     row: str, holds: Callable[[Broker], None], broker: Broker
 ) -> None:
-    assert f"\n| {row} |" in PAGE.read_text(encoding="utf-8")
+    assert f"\n| {row} |" in (ROOT / "docs" / "broker.md").read_text(encoding="utf-8")
     holds(broker)

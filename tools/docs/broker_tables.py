@@ -1,4 +1,4 @@
-"""Writes the tables of docs/broker.md, on options, topic settings and requests, from the broker's code.
+"""Writes the tables of docs/broker-options.md (options, topic settings, requests) from the broker's code.
 
 ``python -m tools.docs.broker_tables`` writes them into the page; a test compares them.
 """
@@ -14,7 +14,7 @@ from tools.repository import ROOT
 
 __all__ = ["PAGE", "filled"]
 
-PAGE = ROOT / "docs" / "broker.md"
+PAGE = ROOT / "docs" / "broker-options.md"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

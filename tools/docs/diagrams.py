@@ -35,7 +35,7 @@ DIAGRAMS = {
         "member": _diagram(states.TRANSITIONS, states.State.OUTSIDE),
         "group": _diagram(group_states.TRANSITIONS, group_states.GroupState.EMPTY),
     },
-    ROOT / "docs" / "broker.md": {
+    ROOT / "docs" / "broker-transactions.md": {
         "transactional id": _diagram(
             transaction_states.TRANSITIONS, transaction_states.TransactionState.EMPTY
         ),
@@ -43,7 +43,7 @@ DIAGRAMS = {
     ROOT / "docs" / "transactions.md": {
         "transactional producer": _diagram(producer_states.TRANSITIONS, producer_states.State.NEW),
     },
-    ROOT / "docs" / "zookeeper.md": {
+    ROOT / "docs" / "zookeeper-rebalances.md": {
         "member of a ZooKeeper group": _diagram(zookeeper_states.TRANSITIONS, zookeeper_states.State.OUTSIDE),
     },
 }
