@@ -337,7 +337,9 @@ def test_headers_of_batches(payload: bytes, fields: dict[str, Any], max_timestam
     assert len(header) == 61
 
 
-@pytest.mark.parametrize("size", [0, 1, 7, 8, 9, 63, 64, 1000, (256 << 10) - 1, 256 << 10, 1 << 20])
+@pytest.mark.parametrize(
+    "size", [0, 1, 7, 8, 9, 63, 64, 767, 768, 775, 1600, (256 << 10) - 1, 256 << 10, 1 << 20]
+)
 def test_checksums(size: int) -> None:
     data = bytes(number * 7 & 0xFF for number in range(size))
     whole = same("crc32c", data)

@@ -178,6 +178,7 @@ cdef int64_t _MOST_MILLISECONDS = MOST_MILLISECONDS
 
 
 include "decode/message.pxi"
+include "checksum.pxi"
 include "decode/batch_headers.pxi"
 include "decode/record_parsing.pxi"
 include "append/record_encoding.pxi"

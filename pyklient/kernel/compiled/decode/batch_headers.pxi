@@ -1,44 +1,8 @@
-# The headers of batches, and their checksums. Part of _kernel.pyx.
+# The headers of batches. Part of _kernel.pyx.
 #
 # A plain batch is a batch of format 2 that needs nothing but its bytes: it is whole, not compressed, and its header
 # and checksum are right. All other batches, the damaged ones among them, are left to BatchReader, which raises the
 # errors.
-
-cdef extern from *:
-    """
-    #include <string.h>
-    #if defined(__x86_64__)
-    #define pyklient_has_crc() __builtin_cpu_supports("sse4.2")
-    #define PYKLIENT_CRC_CODE __attribute__((target("sse4.2")))
-    #define pyklient_crc_64 __builtin_ia32_crc32di
-    #define pyklient_crc_8 __builtin_ia32_crc32qi
-    #elif defined(__ARM_FEATURE_CRC32)
-    #include <arm_acle.h>
-    #define pyklient_has_crc() 1
-    #define PYKLIENT_CRC_CODE
-    #define pyklient_crc_64 __crc32cd
-    #define pyklient_crc_8 __crc32cb
-    #else
-    #define pyklient_has_crc() 0
-    #define PYKLIENT_CRC_CODE
-    #define pyklient_crc_64(crc, word) (crc)
-    #define pyklient_crc_8(crc, byte) (crc)
-    #endif
-
-    PYKLIENT_CRC_CODE static uint32_t pyklient_crc32c(uint32_t before, const uint8_t* at, Py_ssize_t size) {
-        uint64_t crc = (uint32_t)~before, word;
-        for (; size >= 8; at += 8, size -= 8) {
-            memcpy(&word, at, 8);
-            crc = pyklient_crc_64(crc, word);
-        }
-        for (; size; at++, size--)
-            crc = pyklient_crc_8((uint32_t)crc, *at);
-        return ~(uint32_t)crc;
-    }
-    """
-    bint pyklient_has_crc() noexcept nogil
-    uint32_t pyklient_crc32c(uint32_t before, const uint8_t* at, Py_ssize_t size) noexcept nogil
-
 
 DEF _HEADER_SIZE = 61
 DEF _OVERHEAD = 12
@@ -214,25 +178,6 @@ def whole_batches(records not None):
             begin = end
         at = end
     return runs
-
-
-cdef Py_ssize_t _LONG_CRC = 256 << 10
-
-
-def crc32c(data not None, uint32_t crc=0):
-    """Return the CRC-32C of *data*. If *data* is the continuation of other bytes, *crc* is the checksum of these."""
-    cdef Py_buffer view
-    if not pyklient_has_crc():
-        return checksum.crc32c(data, crc)
-    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
-    try:
-        if view.len < _LONG_CRC:
-            return pyklient_crc32c(crc, <const uint8_t*>view.buf, view.len)
-        with nogil:
-            crc = pyklient_crc32c(crc, <const uint8_t*>view.buf, view.len)
-        return crc
-    finally:
-        PyBuffer_Release(&view)
 
 
 cdef inline void _put_big(uint8_t* at, int size, uint64_t number) noexcept nogil:
