@@ -79,7 +79,8 @@ _HANDLERS: Final = (
     _class(
         "callback.handler",
         None,
-        "The class whose [hooks](classic.md#hooks) an asynchronous producer calls for messages and batches.",
+        "The class whose [hooks](classic-async-producer.md#hooks) an asynchronous producer calls for "
+        "messages and batches.",
     ),
     Property(key="callback.handler.props", parse=name_value_pairs, option="callback_handler_props"),
     _class("event.handler", None, "The class that sends the batches instead of the default event handler."),

@@ -1,4 +1,4 @@
-"""docs/metrics.md lists the instruments that OpenTelemetry gets."""
+"""docs/opentelemetry.md lists the instruments that OpenTelemetry gets."""
 
 import re
 
@@ -7,7 +7,7 @@ from tools.repository import ROOT
 
 
 def test_the_table_of_instruments_is_that_of_the_code() -> None:
-    text = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "opentelemetry.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `([a-z.]+)` \| (counter|gauge) \| `(.+?)` \| (\w+) \| (.+) \|$", text, re.M)
     expected = {}
     for each in (*PRODUCER, *CONSUMER):
