@@ -134,7 +134,8 @@ def isolation_level(value: Any) -> int:
 
 
 def plain_function(value: Any, name: str) -> None:
-    """Raise a TypeError if *value* is a coroutine function (``async def``) instead of a plain function.
+    """Raise a TypeError, which names the argument *name*, if *value* is a coroutine function (``async def``)
+    instead of a plain function.
 
     pyklient calls *value*. The call of a coroutine function only makes a coroutine. Nobody would await it,
     so the code of the function would never run.
@@ -148,7 +149,8 @@ def plain_function(value: Any, name: str) -> None:
 
 
 def seconds(value: Any, name: str) -> float:
-    """Return *value* as a float: a time to wait, in seconds. A negative time becomes 0."""
+    """Return *value*, a time to wait in seconds, as a float. A negative time becomes 0. Raise an error that
+    names the argument *name* if *value* is no number or too large."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{name} takes a number of seconds, not {reprlib.repr(value)}")
     if math.isnan(value) or value > INT32_MAX / 1000:
@@ -159,7 +161,8 @@ def seconds(value: Any, name: str) -> float:
 
 
 def pause(value: Any, name: str) -> float:
-    """Return *value* as a float: a pause in seconds. A negative pause is an error."""
+    """Return *value*, a pause in seconds, as a float. Raise an error that names the argument *name* if
+    *value* is no number, too large or negative."""
     found = seconds(value, name)
     if value < 0:
         raise ConfigurationError(f"{name}={value} is negative; give a pause in seconds, such as 0.5")
@@ -167,23 +170,24 @@ def pause(value: Any, name: str) -> float:
 
 
 def seconds_or_none(value: Any, name: str) -> float | None:
-    """Return *value* as a float: a time to wait, in seconds. None means no limit, and stays None."""
+    """Return *value*, a time to wait in seconds, as a float. None means no limit, and stays None. Raise a
+    TypeError that names the argument *name* for anything else."""
     if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
         raise TypeError(f"{name} takes a number of seconds, or None, not {reprlib.repr(value)}")
     return None if value is None else float(value)
 
 
 def mapping(value: Any, name: str, example: str) -> Mapping[Any, Any]:
-    """Return *value* if it is a mapping. Otherwise raise a TypeError that shows *example*, a mapping in
-    Python code."""
+    """Return *value* if it is a mapping. Otherwise raise a TypeError that names the argument *name* and shows
+    *example*, a mapping in Python code."""
     if not isinstance(value, Mapping):
         raise TypeError(f"{name} takes a mapping such as {example}, not {reprlib.repr(value)}")
     return value
 
 
 def settings(value: Any, name: str) -> dict[str, str]:
-    """Return the settings of a topic with all values as text, as brokers expect them: True becomes
-    ``true``."""
+    """Return *value*, a mapping with the settings of a topic, with all its values as text, as brokers expect
+    them: True becomes ``true``. Errors name the argument *name*."""
     return {
         text(key, f"a name in {name}"): _setting(each, f"{name}[{key!r}]")
         for key, each in mapping(value, name, "{'retention.ms': '60000'}").items()
@@ -197,7 +201,8 @@ def _setting(value: Any, name: str) -> str:
 
 
 def partition(value: Any, name: str) -> TopicPartition:
-    """Return *value* as a TopicPartition. A tuple ``(topic, number)`` is accepted too."""
+    """Return *value* as a TopicPartition. A tuple ``(topic, number)`` is accepted too. Raise an error that
+    names the argument *name* for anything else."""
     if not isinstance(value, tuple) or len(value) != 2 or not isinstance(value[0], str):
         raise TypeError(f"{name} takes a {_PARTITION}, not {reprlib.repr(value)}")
     topic = text(value[0], f"the topic in {name}")
@@ -205,7 +210,8 @@ def partition(value: Any, name: str) -> TopicPartition:
 
 
 def partitions(values: Any, name: str) -> list[TopicPartition]:
-    """Return *values*, an iterable of partitions, as a list of TopicPartitions."""
+    """Return *values*, an iterable of partitions, as a list of TopicPartitions. Raise an error that names the
+    argument *name* for anything else."""
     if isinstance(values, str | bytes | TopicPartition) or not isinstance(values, Iterable):
         raise TypeError(
             f"{name} takes several partitions, such as [{_PARTITION}], not {reprlib.repr(values)}"
@@ -214,7 +220,8 @@ def partitions(values: Any, name: str) -> list[TopicPartition]:
 
 
 def several(values: Any, name: str) -> Iterable[Any]:
-    """Return *values* if it is an iterable of several values.
+    """Return *values* if it is an iterable of several values. Otherwise raise a TypeError that names the
+    argument *name*.
 
     Text and bytes are not accepted, because they count as one value. A mapping is not accepted, because only
     its keys would be used.
@@ -225,7 +232,8 @@ def several(values: Any, name: str) -> Iterable[Any]:
 
 
 def positions(values: Any, name: str) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Return positions to commit from *values*, which maps partitions to offsets or OffsetAndMetadata."""
+    """Return positions to commit from *values*, which maps partitions to offsets or OffsetAndMetadata. Errors
+    name the argument *name*."""
     items = mapping(values, name, f"{{{_PARTITION}: 17}}").items()
     return {(where := partition(key, name)): _position(at, f"{name}[{where}]") for key, at in items}
 

@@ -86,8 +86,8 @@ class _Topic:
 
 
 def _assign_by_rack(topics: Iterable[_Topic], assigned: dict[str, list[TopicPartition]]) -> None:
-    """Assign partitions to members that are in the same rack as a replica. Add them to the members' lists in
-    *assigned*, and leave other partitions unassigned."""
+    """Assign partitions of *topics* to members that are in the same rack as a replica. Add them to the
+    members' lists in *assigned*, and leave other partitions unassigned."""
     alike: dict[tuple[tuple[str, ...], int], list[_Topic]] = {}
     for topic in topics:
         alike.setdefault((topic.members, topic.count), []).append(topic)

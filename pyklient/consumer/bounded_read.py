@@ -186,16 +186,19 @@ class BoundedRead:
         """Return an iterator of ``pyarrow.RecordBatch`` objects, each of up to *max_records* records of one
         partition.
 
-        The batches are made as their records are fetched, and none is empty. *headers*, *columns* and errors
-        are those of ``KafkaStream.arrow_batches``.
+        The batches are made as their records are fetched, and none is empty. If *headers* is true, there is
+        also a column with the headers. *columns* names the columns to return, in their order; None means all
+        of them. Raises ImportError if pyarrow is not installed, and ConfigurationError if keys or values have
+        decoders or *columns* has a wrong name (see ``KafkaStream.arrow_batches``).
         """
         batches = self._stream.arrow_batches(max_records, None, headers, columns)
         self._check_open()
         return self._to_the_end(batches)
 
     def to_arrow(self, headers: bool = False, columns: Iterable[str] | None = None) -> "Table":
-        """Return one ``pyarrow.Table`` in memory with all records that are still to be read. *headers* and
-        *columns* are those of ``KafkaStream.arrow_batches``."""
+        """Return one ``pyarrow.Table`` in memory with all records that are still to be read. If *headers* is
+        true, there is also a column with the headers. *columns* names the columns to return, in their order;
+        None means all of them. Errors are those of :meth:`arrow_batches`."""
         from pyklient.consumer.stream.arrow_batches import column_names, table
 
         names = column_names(columns, headers=headers)
@@ -378,8 +381,8 @@ def _check(point: object) -> None:
 def _bounds(
     topics: Sequence[str], start: _Times, end: _Times, isolation_level: int
 ) -> Dialogue[dict[TopicPartition, tuple[int, int]]]:
-    """Return the bounds of each partition: the offset at which reading begins, and the offset before which it
-    ends."""
+    """Return the bounds of each partition of *topics*: the offset at which reading begins (*start*), and the
+    offset before which it ends (*end*, or the end of the log if that is smaller)."""
     partitions = yield from partitions_of(topics, tries=_UNKNOWN_TOPIC_TRIES)
     for bound in (start, end):
         bound.reject_unknown(partitions)

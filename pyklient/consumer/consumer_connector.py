@@ -166,8 +166,9 @@ class ConsumerConnector:
 
         The streams begin to read topics that are created later, and stop reading topics that are deleted. If
         no topic is selected, the streams wait. The filter does not see the topics in which brokers keep their
-        own data, unless ``exclude_internal_topics`` is false. The rules of :meth:`create_message_streams`
-        apply here too.
+        own data, unless ``exclude_internal_topics`` is false. The connector joins its group first. Streams
+        can be made once per connector: a second call, of this or another method that makes streams, raises
+        MessageStreamsExistError.
         """
         choice = self._creation.by_filter(topic_filter, num_streams, start, key_decoder, value_decoder)
         self._create(choice)
@@ -181,10 +182,12 @@ class ConsumerConnector:
         key_decoder: Decoder | None = None,
         value_decoder: Decoder | None = None,
     ) -> KafkaStream:
-        """Make one stream of all messages of *topics*, under the rules of :meth:`create_message_streams`.
+        """Make one stream of all messages of *topics*. The connector joins its group first. A topic that does
+        not exist yet is read as soon as it exists. Streams can be made once per connector: a second call, of
+        this or another method that makes streams, raises MessageStreamsExistError.
 
         With *pattern* instead of topics, the stream reads all topics whose whole name matches the regular
-        expression, as with a :class:`Whitelist` and :meth:`create_message_streams_by_filter`.
+        expression, as a :class:`Whitelist` does.
 
         *start* says where to begin in partitions without a committed offset, in place of
         ``auto_offset_reset``: it is an offset, ``"beginning"``, ``"end"``, a datetime with a time zone, or a
@@ -294,7 +297,8 @@ class ConsumerConnector:
         offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None,
         callback: CommitCallback | None = None,
     ) -> None:
-        """Commit as :meth:`commit_offsets` does, without waiting, and then call ``callback(offsets, error)``.
+        """Commit the positions of the streams, or exactly *offsets*, without waiting. Then call
+        ``callback(offsets, error)``.
 
         *error* is None, or the error that ``commit_offsets`` would raise. Commits are made in the order of
         the calls. A later call of ``commit_offsets`` commits after them. One thread calls all callbacks, and

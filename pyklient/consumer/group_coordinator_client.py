@@ -34,7 +34,8 @@ class GroupCoordinatorClient:
         max_version: int | None = None,
         min_version: int = 0,
     ) -> Dialogue[Any]:
-        """Send *request* to the group coordinator, and look up the coordinator first if it is not known.
+        """Send *request* to the group coordinator, and return the response. Look up the coordinator first if
+        it is not known.
 
         If the network fails, forget the coordinator and raise the failure.
         """

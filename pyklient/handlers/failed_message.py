@@ -66,7 +66,8 @@ def header(message: Message, name: str) -> str | None:
 
 
 def _facts(message: Message, error: Exception) -> dict[str, str]:
-    """Return the names and values of the headers about *error*."""
+    """Return the headers, by name, that tell the position of *message* and describe *error*. If *message* is
+    a copy, the position is that of the original."""
     origin = {
         "topic": message.topic,
         "partition": str(message.partition),

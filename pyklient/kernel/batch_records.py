@@ -81,9 +81,9 @@ def encode_batch(
     """Encode records, each given as (timestamp_ms, key, value, headers), as one batch. In formats 0 and 1,
     the batch is a message set.
 
-    *offset_deltas* are the distances of the records from *base_offset*, by default 0, 1, 2 …. Raises
-    UnsupportedCodecError for zstd before format 2, and UnsupportedVersionError for headers, a producer id or
-    a transaction before format 2.
+    *offset_deltas* are the distances of the records from *base_offset*, by default 0, 1, 2 …. The other
+    arguments are fields of the batch's header. Raises UnsupportedCodecError for zstd before format 2, and
+    UnsupportedVersionError for headers, a producer id or a transaction before format 2.
     """
     check_pair(magic, compression)
     if magic < 2:

@@ -13,7 +13,8 @@ _restorers: Final[dict[str, Callable[..., Any]]] = {}
 
 
 def restore_with(*, message: Callable[..., Any], delivery: Callable[..., Any]) -> None:
-    """Set the functions that make messages and deliveries from their pickled fields."""
+    """Set the functions that make messages and deliveries from their pickled fields: *message* and
+    *delivery*."""
     _restorers.update(message=message, delivery=delivery)
 
 

@@ -70,7 +70,8 @@ def _read_field(reader: Reader, field: Field, version: int, flexible: bool) -> A
 def _read_item(
     reader: Reader, kind: WireType | type[Struct], version: int, flexible: bool, compact: bool
 ) -> Any:
-    """Read one value that is not an array. Return None if the value is null."""
+    """Read one value of the type *kind*, which is not an array. Return None if the value is null. If
+    *compact* is true, its length is compact. If *flexible* is true, a structure has tagged fields."""
     if isinstance(kind, type):
         return _read_struct(reader, kind, version, flexible)
     if kind.format:
@@ -115,7 +116,8 @@ def read_tagged(reader: Reader, value: Any, cls: type[Struct], version: int) -> 
 
 
 def least_size(kind: WireType | type[Struct], version: int, compact: bool) -> int:
-    """Return the size in bytes of the smallest value that *kind* can have."""
+    """Return the size in bytes of the smallest value that *kind* can have in *version*. If *compact* is true,
+    lengths are compact."""
     if isinstance(kind, WireType):
         if kind.format:
             return struct.calcsize(">" + kind.format)

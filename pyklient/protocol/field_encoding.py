@@ -85,7 +85,9 @@ def _write_item(
     compact: bool,
     nullable: bool,
 ) -> None:
-    """Write *value*, which is not an array."""
+    """Write *value*, one value of the type *kind*, which is not an array. It may be None if *nullable* is
+    true. If *compact* is true, its length is compact. If *flexible* is true, a structure has tagged
+    fields."""
     if isinstance(kind, type):
         _write_struct(writer, kind, value, version, flexible)
         return

@@ -239,12 +239,13 @@ class ServerFraming:
 
 @cache
 def _response_start(flexible: bool) -> bytes:
-    """Return the first bytes of each response: the frame's length and the header, with zeros as values."""
+    """Return the first bytes of each response: the frame's length and the header, with zeros as values. If
+    *flexible* is true, the header has tagged fields."""
     return _start_of_frame(ResponseHeader(), 1 if flexible else 0)
 
 
 def _has_librdkafkas_excess(message: ApiMessage, remaining: int) -> bool:
-    """Return True if *message* is followed by the three excess bytes that librdkafka writes.
+    """Return True if the *remaining* bytes after *message* are the three excess bytes that librdkafka writes.
 
     librdkafka encodes a null list of topics in four bytes instead of one. Brokers accept that
     (confluentinc/librdkafka#5049).

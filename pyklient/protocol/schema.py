@@ -126,8 +126,8 @@ def since(
     field.
 
     If *ignorable* is true, other versions silently leave out a value that they cannot carry, instead of
-    raising an error. If *compact* is False, a string has its old form in flexible versions too, instead of
-    the compact form.
+    raising an error. *nullable_since* is the first version in which None may be sent. If *compact* is False,
+    a string has its old form in flexible versions too, instead of the compact form.
     """
     return _Span(
         since=version,
@@ -147,8 +147,9 @@ def until(version: int, *, default: Any = _ZERO, ignorable: bool = False, nullab
 
 
 def tagged(tag: int, *, since: int, default: Any = _ZERO, ignorable: bool = False) -> Any:
-    """Declare a tagged field (KIP-482). It is sent together with its number *tag*, and only if it does not
-    have its default."""
+    """Declare a tagged field (KIP-482) that exists from the version *since* on. It is sent together with its
+    number *tag*, and only if it does not have its default. If *ignorable* is true, earlier versions silently
+    leave out a value that they cannot carry."""
     return _Span(tag=tag, since=since, default=default, ignorable=ignorable)
 
 

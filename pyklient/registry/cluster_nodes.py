@@ -29,8 +29,8 @@ def parse_controller(content: bytes) -> int:
 
 
 def controller_content(broker_id: int, timestamp_ms: int) -> bytes:
-    """Return the content of the controller's ZooKeeper node. A broker writes it when it becomes the
-    controller."""
+    """Return the content of the controller's ZooKeeper node, which names the broker *broker_id* as the
+    controller. A broker writes it when it becomes the controller, at the time *timestamp_ms*."""
     return json_content(version=1, brokerid=broker_id, timestamp=str(timestamp_ms))
 
 

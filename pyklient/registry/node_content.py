@@ -24,7 +24,8 @@ def garbled(path: str, content: bytes, why: str) -> NodeContentError:
 
 
 def text_content(path: str, content: bytes) -> str:
-    """Return *content* as text without the white space around it."""
+    """Return *content* as text without the white space around it. Raises NodeContentError, which names the
+    node at *path*, if it is not UTF-8."""
     try:
         return content.decode().strip()
     except UnicodeDecodeError:
@@ -32,8 +33,8 @@ def text_content(path: str, content: bytes) -> str:
 
 
 def whole_number(path: str, content: bytes) -> int:
-    """Return the whole number that *content* contains as text. Raises NodeContentError if *content* is not a
-    number."""
+    """Return the whole number that *content* contains as text. Raises NodeContentError, which names the node
+    at *path*, if *content* is not a number."""
     text = text_content(path, content)
     if not _NUMBER.fullmatch(text):
         raise garbled(path, content, "the content is not a whole number")

@@ -141,7 +141,8 @@ class ZooKeeper:
     def ask(
         self, request: RegistryRequest, timeout: float, on_change: Callable[[], None] | None = None
     ) -> Any:
-        """Send one request and return the answer. *on_change* has the same meaning as in ``play``."""
+        """Send one request and return the answer. *on_change* is called once after the next change of the
+        node if the request has ``watch=True``, and when the connection is lost."""
         return self._carry_out(request, AnswerDeadline(timeout), on_change)
 
     def close(self) -> None:

@@ -89,8 +89,9 @@ class OffsetCommitter:
     def commit_these(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout: float, *, once: bool = False
     ) -> None:
-        """Commit exactly *offsets*, whether or not the messages before them have been handed out. Raises the
-        same errors as :meth:`commit`."""
+        """Commit exactly *offsets*, whether or not the messages before them have been handed out. Raises
+        CommitError if some partitions were not committed, and KafkaTimeoutError after *timeout* seconds. If
+        *once* is true, raises the first failure and does not try again."""
         deadline = time.monotonic() + timeout
         find = partial(self._uncommitted.name, offsets)
         with self._taking_turns(timeout, find, for_callbacks=not self._ownership.changes_here()) as wanted:

@@ -254,8 +254,8 @@ class Fetcher:
         self._memory.compact_some(self._budget.idle_allowed)
 
     def _queue(self, state: FetchedPartition, data: _PartitionData, asked: int) -> list[FetchedBatches]:
-        """Put the records in *data*, up to the last whole batch, into the queue of *state*. *asked* is the
-        number of bytes that the request asked for."""
+        """Put the records in *data*, up to the last whole batch, into the queue of *state*, and return them.
+        *asked* is the number of bytes that the request asked for."""
         records: memoryview = memoryview(data.records or b"")
         cursor = state.cursor
         self._plan.note_change(cursor)
@@ -346,7 +346,7 @@ def may_pass(error: KafkaError) -> bool:
 
 def _log_reset(cursor: Cursor, error: KafkaError) -> None:
     """Warn that *cursor* continues at the offset of ``auto_offset_reset``, because the partition does not
-    have the offset that the cursor is at."""
+    have the offset that the cursor is at. *error* says so."""
     log.warning(
         "reading of %s continues at the %s offset (auto_offset_reset), because of an error: %s",
         cursor.partition,
@@ -363,7 +363,8 @@ def _log_reset(cursor: Cursor, error: KafkaError) -> None:
 
 
 def _readable_to(data: _PartitionData, isolation_level: str) -> int:
-    """Return the offset up to which a partition can be read. *data* is the part of a response about this
+    """Return the offset up to which a partition can be read: the last stable offset if *isolation_level*
+    is ``read_committed``, otherwise the high watermark. *data* is the part of a response about this
     partition."""
     stable = data.last_stable_offset
     return stable if isolation_level == "read_committed" and stable >= 0 else data.high_watermark

@@ -222,7 +222,7 @@ class AssignmentHandler:
     def commit_if_due(self, now: float) -> None:
         """Commit the messages that are done, if ``auto_commit_interval_ms`` has passed.
 
-        This does not wait for the response.
+        This method does not wait for the response.
         """
         if now >= self.next_commit_at:
             self.next_commit_at = now + self._commit_interval

@@ -42,8 +42,8 @@ class Membership(Protocol):
         """Leave because the program no longer refers to the connector. Call *then* as the last step, on a
         thread of this membership.
 
-        This acquires no lock and never waits. Return False if that thread has ended already: *then* might
-        never be called.
+        This method acquires no lock and never waits. Return False if that thread has ended already: *then*
+        might never be called.
         """
 
     def join(self, timeout: float) -> None:

@@ -138,7 +138,8 @@ class StartPositions:
     def _acquire_in_store(
         self, saved: SavedPositions, starts: Mapping[TopicPartition, int | None]
     ) -> dict[TopicPartition, StoredPosition]:
-        """Acquire the partitions in *starts*.
+        """Acquire the partitions in *starts*, and return their stored positions. A partition without a stored
+        offset gets its offset in *starts*.
 
         If retriable errors prevent this for a minute, a loop that waits for messages raises an error: perhaps
         a transaction of the loop's own program blocks the store.

@@ -66,7 +66,7 @@ class PartitionProgress:
     def complete(self, message: Message) -> None:
         """Remember that the handler of *message* has returned.
 
-        This changes nothing if another message has been read at the same offset since.
+        Change nothing if another message has been read at the same offset since then.
         """
         if self._in_hand.get(message.offset) is message:
             del self._in_hand[message.offset]

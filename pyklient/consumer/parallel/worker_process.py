@@ -92,7 +92,8 @@ def _kill_all() -> None:
 
 
 def _handle_all(pipe: "Connection[Any, Any]", handler: Callable[[Message], object]) -> None:
-    """Handle the messages that come through *pipe*, until the parent process closes it or dies."""
+    """Call *handler* with each message that comes through *pipe*, until the parent process closes the pipe or
+    dies."""
     # A terminal sends SIGINT, and systemd SIGTERM, to all processes. The parent process decides when this one
     # ends, so that the message in hand is finished, and does not count as failed.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

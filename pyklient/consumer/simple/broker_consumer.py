@@ -99,8 +99,11 @@ class BrokerConsumer(ClosableClient[BrokerChannel]):
     ) -> list[int]:
         """Return up to *max_offsets* offsets at which reading may begin, in descending order.
 
-        The result is the same as with :meth:`SimpleConsumer.get_offsets_before`. Raises BrokerError, for
-        instance if this broker does not lead the partition.
+        The records before these offsets were written before *timestamp_ms*. ``EARLIEST`` returns the first
+        offset of the log. ``LATEST`` returns the end of the log and offsets before it. Brokers up to 3.x
+        return the starts of their log segments, and later brokers one or two offsets, as
+        :meth:`SimpleConsumer.get_offsets_before` describes. Raises BrokerError, for instance if this broker
+        does not lead the partition.
         """
         at = argument_checks.whole(timestamp_ms, "timestamp_ms", EARLIEST, INT64_MAX)
         most = argument_checks.whole(max_offsets, "max_offsets", low=1)

@@ -171,7 +171,8 @@ def wire_request(
     isolation_level: int = 0,
 ) -> FetchRequest:
     """Return *fetches* as a request of Kafka's protocol, in the same order. Since Kafka 0.10.1, a broker
-    fills its response in the order of the request.
+    fills its response in the order of the request. The broker answers when it has *min_bytes* bytes, or after
+    *max_wait_ms*, and sends at most about *max_bytes*.
 
     If *isolation_level* is 1 (``read_committed``), the broker sends records up to the last stable offset
     only, and lists the aborted transactions.

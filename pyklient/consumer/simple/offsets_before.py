@@ -17,15 +17,15 @@ _SINGLE_OFFSETS = 1
 
 
 def offsets_before_at_broker(where: TopicPartition, timestamp_ms: int, most: int) -> Dialogue[list[int]]:
-    """Return up to *most* offsets of a partition before *timestamp_ms* from the only broker of the client.
-    Raises BrokerError, for instance if the broker does not lead the partition."""
+    """Return up to *most* offsets of the partition *where* before *timestamp_ms*, from the only broker of the
+    client. Raises BrokerError, for instance if the broker does not lead the partition."""
     return (yield from offsets_before(where, timestamp_ms, most, ANY, partial(_single_offset, where)))
 
 
 def offsets_before(
     where: TopicPartition, timestamp_ms: int, most: int, node_id: int, look_up: Callable[[int], Dialogue[int]]
 ) -> Dialogue[list[int]]:
-    """Return up to *most* offsets of a partition before *timestamp_ms* from the broker *node_id*.
+    """Return up to *most* offsets of the partition *where* before *timestamp_ms*, from the broker *node_id*.
 
     If the broker does not support version 0 of ListOffsets, the result comes from several calls of *look_up*,
     each of which returns a single offset: the offset for a timestamp, for EARLIEST or for LATEST.
@@ -42,8 +42,8 @@ def offsets_before(
 
 
 def earliest_or_latest(where: TopicPartition, which: int) -> Dialogue[int]:
-    """Return the first offset of a partition if *which* is EARLIEST, or the end of its log if *which* is
-    LATEST. Raises BrokerError."""
+    """Return the first offset of the partition *where* if *which* is EARLIEST, or the end of its log if
+    *which* is LATEST. Raises BrokerError."""
     if which not in (EARLIEST, LATEST):
         raise ConfigurationError(
             f"timestamp_ms={which} is neither EARLIEST ({EARLIEST}) nor LATEST ({LATEST}); "

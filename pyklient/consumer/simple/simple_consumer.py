@@ -146,8 +146,8 @@ def _where(topic: str, partition: int) -> TopicPartition:
 def _multifetch(
     fetches: Mapping[TopicPartition, PartitionFetch], isolation_level: int
 ) -> Dialogue[dict[TopicPartition, Fetched]]:
-    """Fetch from the leaders of all partitions. If a partition has a retriable error, fetch again a few
-    times."""
+    """Return the results of *fetches*, which the leaders of all these partitions send. If a partition has a
+    retriable error, fetch from it again a few times."""
     found: dict[TopicPartition, Fetched] = {}
     try:
         yield from retried(partial(_fetch_left, fetches, found, isolation_level), tries=_TRIES)

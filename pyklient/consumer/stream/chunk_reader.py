@@ -333,8 +333,8 @@ class ChunkReader:
 
 
 def _restart(queue: FetchQueue, restart: Restart, cursor: Cursor, position: int | None) -> None:
-    """Call *restart* for *cursor*. If Ctrl-C interrupts the call, complete the call before KeyboardInterrupt
-    is raised."""
+    """Call *restart* with the other arguments, to fetch the partition of *cursor* again from *position* on.
+    If Ctrl-C interrupts the call, complete the call before KeyboardInterrupt is raised."""
     with queue.lock:
         if cursor.dropped:
             return

@@ -37,8 +37,9 @@ _HEADER: Final = "compression.codec"
 def shallow_chunk(
     fetched: FetchedBatches, check_crcs: bool, decode: Callable[[FetchedBatches], Chunk]
 ) -> Chunk:
-    """Return the next chunk of *fetched*. If the next batch is compressed, the chunk consists of this batch.
-    Otherwise, *decode* makes the chunk from the batches before the next compressed batch."""
+    """Return the next chunk of *fetched*. If the next batch is compressed, the chunk consists of this batch,
+    whose checksum is verified if *check_crcs* is true. Otherwise, *decode* makes the chunk from the batches
+    before the next compressed batch."""
     buffer, at = fetched.buffer, fetched.at
     end = batch_end(buffer, at)
     if end and _codec(buffer[at:end]):
@@ -60,8 +61,9 @@ def _codec(batch: memoryview) -> int:
 
 
 def _wrapper(fetched: FetchedBatches, batch: memoryview, check_crcs: bool) -> Chunk:
-    """Return a chunk that consists of *batch*, a compressed batch. The chunk is empty if all its records come
-    before the position."""
+    """Return a chunk that consists of *batch*, a compressed batch of *fetched*. The chunk is empty if all
+    records of the batch come before the position. If *check_crcs* is true, verify the checksum of the
+    batch."""
     topic, partition = fetched.cursor.partition
     offset, timestamp, kind, key, value = (
         _of_format_2(batch, check_crcs) if batch[MAGIC_AT] == 2 else _of_old_format(batch, check_crcs)

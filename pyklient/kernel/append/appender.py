@@ -214,8 +214,9 @@ _SHORT_BODY: Final = 4096
 
 
 def _encode(delta: int, index: int, key: bytes | None, value: bytes | None, headers: Headers) -> bytes:
-    """Return one encoded record. *delta* is its timestamp delta in milliseconds, and *index* its offset
-    delta. ``encode_record`` returns the same bytes, but usually takes three times as long."""
+    """Return one record with *key*, *value* and *headers*, encoded. *delta* is its timestamp delta in
+    milliseconds, and *index* its offset delta. ``encode_record`` returns the same bytes, but usually takes
+    three times as long."""
     if index == len(_OFFSETS) < _LONGEST_OFFSETS:
         _OFFSETS[index : index + 1] = [encode_signed(index)]  # the same whichever producer's thread is first
     if headers or value is None or not 0 <= delta < 1024 or index >= len(_OFFSETS):

@@ -84,7 +84,8 @@ def encode_records(
     """Encode records, each given as (timestamp_ms, key, value, headers). Return the bytes that follow the
     header in a batch of format 2.
 
-    The offset deltas are 0, 1, 2 … unless *offset_deltas* is given.
+    *base_timestamp* is that of the batch, in milliseconds since 1970. The offset deltas are 0, 1, 2 … unless
+    *offset_deltas* is given.
     """
     encode = encode_record
     if offset_deltas is None:

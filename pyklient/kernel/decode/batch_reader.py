@@ -206,7 +206,7 @@ class BatchReader(ABC):
 
 
 def size_of(columns: Columns) -> int:
-    """Return the total size of the keys and values of all records, in bytes."""
+    """Return the total size of the keys and values of all records in *columns*, in bytes."""
     return sum(map(len, filter(None, columns.keys))) + sum(map(len, filter(None, columns.values)))
 
 

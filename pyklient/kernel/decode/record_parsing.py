@@ -28,7 +28,8 @@ __all__ = ["parse_messages", "parse_records"]
 def parse_records(
     data: Buffer, count: int, base_offset: int, last_delta: int, base_timestamp: int
 ) -> Columns:
-    """Parse the decompressed records of a batch of format 2 into one list per field.
+    """Parse *data*, the decompressed records of a batch of format 2, into one list per field. The other
+    arguments are fields of the batch's header.
 
     Raises CorruptRecordError unless *data* is exactly *count* well-formed records whose offset deltas
     increase, and are within 0 … *last_delta*.

@@ -185,7 +185,8 @@ def batch_header(
 ) -> bytes:
     """Return the header of a batch of format 2. These 61 bytes and *payload* after them make the batch.
 
-    *payload* has the records, already compressed. *last_offset_delta* is ``count - 1`` unless given.
+    *payload* has the records, already compressed. The other arguments are fields of the header.
+    *last_offset_delta* is ``count - 1`` unless given.
     """
     attributes = (
         compression

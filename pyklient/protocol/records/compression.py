@@ -75,7 +75,7 @@ _CODECS: Final = tuple(Compression)
 
 def compression_of(attributes: int, magic: int) -> Compression:
     """Return the codec in *attributes*, a field of every batch. Raises UnsupportedCodecError if Kafka has no
-    such codec."""
+    such codec, or does not allow it in record format *magic*."""
     number = attributes & 0x07
     if number >= len(_CODECS):
         raise UnsupportedCodecError(f"compression codec {number} is not known to this client")
@@ -113,7 +113,8 @@ class Decompressor:
     """A function that decompresses the records of batches, one batch in each call. Only one thread may use
     it.
 
-    The results and errors are those of :func:`decompress` with *limit*, for record format 2.
+    The data is that of record format 2. A call raises MessageTooLargeError if the result would be longer than
+    *limit* bytes, and CorruptRecordError if the data is not valid for the codec.
     """
 
     def __init__(self, limit: int) -> None:
@@ -162,7 +163,7 @@ def _gzip(data: Buffer, magic: int) -> bytes:
 
 def _gunzip(data: Buffer, magic: int, limit: int) -> bytes:
     """Decompress all gzip members in *data*, one after the other, like Java's reader. There must be at least
-    one."""
+    one. Raise MessageTooLargeError if the content would be longer than *limit* bytes."""
     view = memoryview(data)
     if len(view) <= _SMALL:
         stream = zlib.decompressobj(wbits=31)
@@ -211,7 +212,8 @@ def _in_parts(
     limit: int,
     failure: type[Exception] = RuntimeError,
 ) -> bytes:
-    """Call *more* until it returns nothing, and join the parts that it returns.
+    """Call *more* until it returns nothing, and join the parts that it returns. Raise MessageTooLargeError if
+    they would be longer than *limit* bytes.
 
     *more* is called with the remaining input, at first with *remainder*. It returns the next part of the
     output, and the input that remains after this part. It raises *failure* for data that is not valid for the

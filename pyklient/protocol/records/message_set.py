@@ -74,7 +74,8 @@ def encode_set(
     compression: Compression = Compression.NONE,
     timestamp_type: int = CREATE_TIME,
 ) -> bytes:
-    """Encode *records*, which are (timestamp_ms, key, value), as a set of format *magic*.
+    """Encode *records*, which are (timestamp_ms, key, value), as a message set of format *magic* (0 or 1).
+    *offsets* has their offsets.
 
     If *compression* is given, the set is compressed and becomes the value of a single entry. Raises
     UnsupportedCodecError for zstd.

@@ -182,8 +182,9 @@ def commit_offsets(
     retention_ms: int | None = None,
     retries: CommitRetries = _UNTIL_TIMEOUT,
 ) -> Dialogue[Rejections]:
-    """Commit *positions* to the group coordinator. If *retention_ms* is not None, the coordinator keeps the
-    positions for this time.
+    """Commit *positions* to the group coordinator as the member with *identity*, with as many attempts as
+    *retries* allows. If *retention_ms* is not None, the coordinator keeps the positions for this number of
+    milliseconds.
 
     Return the positions that the coordinator has rejected with an error that a retry cannot mend.
     """
@@ -205,7 +206,9 @@ def _commit_left(
     retention_ms: int | None,
     answer_within: float | None,
 ) -> Dialogue[None]:
-    """Commit the positions in *left*. Then remove from *left* the positions that were committed or rejected.
+    """Commit the positions in *left* as the member with *identity*. Then remove from *left* the positions
+    that were committed or rejected. *answer_within* is the number of seconds to wait for the response; None
+    means the client's usual time-out.
 
     Add the rejected positions to *rejections*. Raise an error if positions remain in *left*: they can be
     committed again.
@@ -243,7 +246,8 @@ def fetch_offsets(
 def _fetch(
     coordinator: GroupCoordinatorClient, partitions: Collection[TopicPartition]
 ) -> Dialogue[FetchedOffsets]:
-    """Ask the coordinator once for committed offsets. Raise the error in its response."""
+    """Ask the coordinator once for the committed offsets of *partitions*, and return its answer. Raise the
+    error in its response."""
     request = offset_fetch_request(coordinator.group_id, partitions, stable=True)
     try:
         response = yield from coordinator.ask(request, max_version=ONE_GROUP)
@@ -263,8 +267,8 @@ def _fetch(
 def _rejections(
     group_id: str, response: OffsetCommitResponse, positions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, Rejection]:
-    """Return an error for each partition in *positions* that was not committed, because the response has an
-    error for it or leaves it out."""
+    """Return a Rejection, which has the error, for each partition in *positions* that was not committed,
+    because the response has an error for it or leaves it out."""
     return {
         each: Rejection(broker_error(code), outdated=code in _OUTDATED)
         for each, code in commit_errors(response).items()

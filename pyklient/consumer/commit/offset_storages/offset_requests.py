@@ -31,7 +31,8 @@ def commit_request(
 
 
 def not_in_zookeeper(reason: str) -> UnsupportedVersionError:
-    """Return the error for a broker that cannot keep committed offsets in ZooKeeper."""
+    """Return the error for a broker that cannot keep committed offsets in ZooKeeper. *reason* says what
+    failed, and is the beginning of the error's text."""
     return UnsupportedVersionError(
         f"{reason}. Only brokers of Kafka 0.8.1 to 3.9 that use ZooKeeper can keep offsets in ZooKeeper: use "
         "offsets_storage='kafka', or a ConsumerConnector with the address of ZooKeeper (option zookeeper)"

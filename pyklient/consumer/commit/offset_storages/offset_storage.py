@@ -77,8 +77,8 @@ class OffsetStorage(Protocol):
 def commit_here(
     store: OffsetStorage, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity
 ) -> "Future[Rejections]":
-    """Store *positions* in *store*, and wait for the result for at most two seconds. Return a future that is
-    done.
+    """Store *positions* in *store* as the member with *identity*, and wait for the result for at most two
+    seconds. Return a future that is done.
 
     This function is for storages whose ``commit_async`` has to wait, because a later commit might otherwise
     be stored before the present commit.

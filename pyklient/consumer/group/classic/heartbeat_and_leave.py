@@ -57,7 +57,7 @@ def heartbeat(member: Member) -> Dialogue[Event | None]:
 
 def leave(member: Member, reason: str) -> Dialogue[None]:
     """Tell the group coordinator that *member* leaves, so that the group need not wait for the session
-    time-out.
+    time-out. The coordinator logs the text *reason* (KIP-800).
 
     A static member sends nothing, because it may come back within its session time-out (KIP-345).
     """

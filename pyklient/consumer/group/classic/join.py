@@ -40,7 +40,8 @@ _ANSWER_MARGIN = 5.0  # Java's: the coordinator answers at its rebalance time-ou
 
 
 def join(member: Member, reason: str) -> Dialogue[list[TopicPartition] | None]:
-    """Take part in the next generation of the group, and return the partitions that *member* gets in it.
+    """Take part in the next generation of the group, and return the partitions that *member* gets in it. The
+    group coordinator logs the text *reason* (KIP-800).
 
     Return None if the group has removed the member. The member has then lost the partitions that it kept
     while it joined.
@@ -71,7 +72,7 @@ def join(member: Member, reason: str) -> Dialogue[list[TopicPartition] | None]:
 
 
 def _join(member: Member, reason: str) -> Dialogue[JoinGroupResponse | None]:
-    """Send one request to join to the coordinator.
+    """Send one request to join to the coordinator, which logs the text *reason* (KIP-800).
 
     Return the response if a generation with *member* has begun. Return None if the member has to try again.
     """
@@ -118,8 +119,8 @@ def _join(member: Member, reason: str) -> Dialogue[JoinGroupResponse | None]:
 
 
 def _sync(member: Member, joined: JoinGroupResponse) -> Dialogue[list[TopicPartition] | None]:
-    """Fetch the partitions of *member*. If the member is the leader of its group, first assign partitions to
-    all members.
+    """Fetch the partitions of *member*. *joined* is the response to its request to join. If the member is the
+    leader of its group, first assign partitions to all members.
 
     Return None if the member has to join again.
     """
@@ -167,8 +168,8 @@ def _subscription(member: Member, assignor: Assignor) -> bytes:
 
 
 def _user_data(member: Member, assignor: Assignor, topics: frozenset[str]) -> bytes | None:
-    """Return the user data that *assignor* adds to a member's subscription. Raises KafkaError if the
-    assignor, which may be a part of the application, fails."""
+    """Return the user data that *assignor* adds to a member's subscription to *topics*. Raises KafkaError if
+    the assignor, which may be a part of the application, fails."""
     try:
         data = assignor.user_data(topics, member.last)
         if not isinstance(data, bytes | bytearray | memoryview | None):

@@ -27,7 +27,8 @@ def assign_all(
     member: Member, joined: JoinGroupResponse
 ) -> Dialogue[list[SyncGroupRequest.SyncGroupRequestAssignment]]:
     """Assign the partitions to the members of the group, with the assignor that the group has chosen. Return
-    the partitions of each member."""
+    the partitions of each member. *joined* is the response to the request to join of *member*, which is the
+    group's leader."""
     subscribers = [
         _subscriber(each.member_id, each.metadata, each.group_instance_id) for each in joined.members
     ]
@@ -110,7 +111,7 @@ def _checked(
 
 
 def _racks(metadata: Metadata, topics: list[str]) -> Partitions:
-    """Return the racks of the replicas of each partition, by topic."""
+    """Return the racks of the replicas of each partition of *topics*, by topic, from *metadata*."""
     found: dict[str, list[frozenset[str]]] = {}
     for topic in topics:
         info = metadata.topics.get(topic)
@@ -126,7 +127,8 @@ def _racks(metadata: Metadata, topics: list[str]) -> Partitions:
 
 
 def _note_members(member: Member, names: Set[str]) -> None:
-    """Log which members have joined and left the group since *member* was last the group's leader."""
+    """Log which members have joined and left the group since *member* was last the group's leader. *names*
+    has the ids of all present members."""
     come, gone = sorted(names - member.members), sorted(member.members - names)
     log.info(
         "group %s, generation %d: this member is the leader, and assigns partitions to %s; new members: %s; "

@@ -261,7 +261,8 @@ class MemberLoop:
 
 
 def topic_changes(member: Member, metadata: Metadata) -> str:
-    """Return a text that says how the topics have changed since *member* assigned them as the leader.
+    """Return a text that says how the topics in *metadata* have changed since *member* assigned them as the
+    leader.
 
     The text is empty if they have not changed.
     """

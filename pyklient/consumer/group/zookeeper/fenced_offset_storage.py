@@ -83,7 +83,8 @@ class FencedOffsetStorage:
     def commit_async(
         self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity
     ) -> "Future[Rejections] | None":
-        """Store *positions*, as :meth:`commit` does. Return None if they cannot be sent now.
+        """Store *positions*. Reject all of them if the session in which the member got its partitions is
+        over. Return None if they cannot be sent now.
 
         The call waits for ZooKeeper for at most two seconds.
         """

@@ -94,7 +94,8 @@ def renew_member(member: ZooKeeperMember) -> RegistryDialogue[bool]:
 
 
 def read_group(member: ZooKeeperMember) -> RegistryDialogue[GroupView]:
-    """Read the group of *member*: its members, their topics, the partitions of these topics, and the brokers.
+    """Read the group of *member*, and return its content: its members, their topics, the partitions of these
+    topics, and the brokers.
 
     ZooKeeper then tells the member of the next change of any of these. A topic that does not exist is logged.
     Raises RegistryError if another session has a node of the member's name.
@@ -159,7 +160,8 @@ def _read_subscriptions(
 def _subscription(
     member: ZooKeeperMember, consumer_id: str, consumer: ConsumerNode, content: bytes
 ) -> Subscription:
-    """Return the subscription of the member *consumer_id*, whose node contains *consumer*.
+    """Return the subscription of the member *consumer_id*, whose node contains *consumer*. *content* is the
+    same content as bytes, for an error.
 
     The node does not say if the member's filter selects internal topics of brokers. Assume that the filters
     of all members do the same as the filter of *member*. Scala's consumer assumes this too.
