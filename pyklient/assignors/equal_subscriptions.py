@@ -39,11 +39,14 @@ class EqualSubscriptions:
         self._fewest, self._larger_members = divmod(len(self._everything), len(members))
         self._most = self._fewest + (self._larger_members > 0)
         self._larger = 0
-        """The number of members that have more than ``_fewest`` partitions so far."""
+        """The number of members that have more than ``_fewest`` partitions so far. ``_fewest`` is the
+        smallest number of partitions that each member gets."""
         self._needy: list[str] = []
-        """The members that have fewer than ``_fewest`` partitions."""
+        """The members that have fewer than ``_fewest`` partitions, the smallest number that each member
+        gets."""
         self._expandable: deque[str] = deque()
-        """The members that have ``_fewest`` partitions and may get one more."""
+        """The members that have ``_fewest`` partitions, the smallest number that each member gets, and may
+        get one more."""
         self._given_up: dict[TopicPartition, str] = {}
 
     def assign(self) -> dict[str, list[TopicPartition]]:

@@ -42,7 +42,8 @@ class StickyAssignor(Assignor):
         return _assign(members, partitions, _had_last)[0]
 
     def user_data(self, topics: Set[str], last: LastAssignment) -> bytes | None:
-        """Return the partitions that the member got last, or None if it has not got any assignment yet."""
+        """Return *last*, the partitions that the member got last, as user data. Return None if the member has
+        not got any assignment yet."""
         if last.generation < 0:
             return None
         by_topic = numbers_by_topic(last.partitions)

@@ -20,7 +20,8 @@ class Position(NamedTuple):
     """True if a message before the offset has been handed out. False for an offset that was only looked
     up."""
     metadata: str | None = None
-    """The text to commit with the offset. None if the text does not matter."""
+    """The text to commit with the offset. None if there is no text for it: a text that is committed with the
+    same offset already is then kept."""
     chosen: bool = False
     """True if the program has called ``seek`` or ``redeliver`` since the partition was assigned. The offset
     is then committed even if it is before the committed offset."""

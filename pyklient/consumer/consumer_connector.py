@@ -166,9 +166,8 @@ class ConsumerConnector:
 
         The streams begin to read topics that are created later, and stop reading topics that are deleted. If
         no topic is selected, the streams wait. The filter does not see the topics in which brokers keep their
-        own data, unless ``exclude_internal_topics`` is false. The connector joins its group first. Streams
-        can be made once per connector: a second call, of this or another method that makes streams, raises
-        MessageStreamsExistError.
+        own data, unless ``exclude_internal_topics`` is false. The connector joins its group first, and can
+        make streams only once.
         """
         choice = self._creation.by_filter(topic_filter, num_streams, start, key_decoder, value_decoder)
         self._create(choice)
@@ -182,12 +181,10 @@ class ConsumerConnector:
         key_decoder: Decoder | None = None,
         value_decoder: Decoder | None = None,
     ) -> KafkaStream:
-        """Make one stream of all messages of *topics*. The connector joins its group first. A topic that does
-        not exist yet is read as soon as it exists. Streams can be made once per connector: a second call, of
-        this or another method that makes streams, raises MessageStreamsExistError.
+        """Make one stream of all messages of *topics*. The connector joins its group first, and can make
+        streams only once. A topic that does not exist yet is read as soon as it exists.
 
-        With *pattern* instead of topics, the stream reads all topics whose whole name matches the regular
-        expression, as a :class:`Whitelist` does.
+        With *pattern* instead, the stream reads all topics whose whole name matches this regular expression.
 
         *start* says where to begin in partitions without a committed offset, in place of
         ``auto_offset_reset``: it is an offset, ``"beginning"``, ``"end"``, a datetime with a time zone, or a
@@ -297,13 +294,12 @@ class ConsumerConnector:
         offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None,
         callback: CommitCallback | None = None,
     ) -> None:
-        """Commit the positions of the streams, or exactly *offsets*, without waiting. Then call
-        ``callback(offsets, error)``.
+        """Commit the positions of the streams, or exactly *offsets*, without waiting.
 
-        *error* is None, or the error that ``commit_offsets`` would raise. Commits are made in the order of
-        the calls. A later call of ``commit_offsets`` commits after them. One thread calls all callbacks, and
-        ``close`` waits for them. Without *callback*, a failure is logged. This method waits only if 1,000
-        commits have not been made yet.
+        Call ``callback(offsets, error)`` afterwards: *error* is None, or the error that ``commit_offsets``
+        would raise. Commits are made in the order of the calls. A later call of ``commit_offsets`` commits
+        after them. One thread calls all callbacks, and ``close`` waits for them. Without *callback*, a
+        failure is logged. This method waits only if 1,000 commits have not been made yet.
         """
         self._control.commit_async(self._streams, offsets, callback)
 

@@ -232,8 +232,7 @@ class OffsetCommitter:
     def _commit(
         self, wanted: Mapping[TopicPartition, ToCommit], deadline: float, *, once: bool = False
     ) -> None:
-        """Commit the positions *wanted* under the current identity of the member: its member id and
-        generation.
+        """Commit the positions *wanted* under the present identity (id and generation) of the member.
 
         If the group has begun another generation, wait until the member has the identity of that generation,
         and commit again. If *once* is true, commit only once. Raises CommitError for partitions that were

@@ -115,7 +115,10 @@ class FetcherManager:
         except KafkaError as error:
             if not error.retriable:
                 raise
-            log.info("the consumer looks up its start offsets again, because of an error: %s", error)
+            log.info(
+                "the consumer looks up again at which offsets it begins to read, because of an error: %s",
+                error,
+            )
             return offsets
 
     def watch(self, topics: Collection[str] | None) -> None:

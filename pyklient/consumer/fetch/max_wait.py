@@ -25,9 +25,10 @@ class MaxWait:
         self._progress = 0
 
     def note_move(self) -> None:
-        """Remember that a partition has failed or is fetched from another offset. It may move to yet another
-        offset soon, for instance if the loop skips one damaged batch after another. So the next waits are
-        short: the first is the shortest, and each further wait is twice as long."""
+        """Remember that the fetch of a partition has failed, or that the partition is fetched from another
+        offset. It may move to yet another offset soon, for instance if the loop skips one damaged batch after
+        another. So the next waits are short: the first is the shortest, and each further wait is twice as
+        long."""
         self._after_move_ms = _BRIEF_MS
 
     def next_ms(self, left_out: Sequence[Cursor]) -> int:

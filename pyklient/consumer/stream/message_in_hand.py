@@ -10,7 +10,8 @@ from pyklient.topic_partition import TopicPartition
 __all__ = ["InHand", "Starts"]
 
 Starts: TypeAlias = Mapping[TopicPartition, tuple[Cursor, int]]
-"""For each partition, its cursor and the offset of the first of some messages."""
+"""The points at which some messages begin: for each of their partitions, its cursor and the offset of the
+first of these messages."""
 
 
 class InHand:

@@ -72,7 +72,7 @@ def append_messages(
 
 def _continues(first: Message, message: Message) -> bool:
     """Return True if *message* is of the same partition as *first*, its key and value are bytes or None, and
-    its headers are plain."""
+    its headers can be encoded without calling code of the user."""
     key, value = message.key, message.value
     return (
         message.topic is first.topic

@@ -1,5 +1,5 @@
-"""EventBuffer, the messages in the queue of a classic producer, and the method that adds to them. In Python;
-the compiled kernel must behave exactly as this module."""
+"""EventBuffer, the queue of a classic producer, and the method that adds messages to it. The messages in the
+queue are called events. In Python; the compiled kernel must behave exactly as this module."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -12,7 +12,8 @@ __all__ = ["EventBuffer", "EventSender"]
 
 
 class EventBuffer:
-    """The events of a bounded queue, in order. Each call is atomic, because it holds *lock*.
+    """The events (messages to be sent) of a bounded queue, in order. Each call is atomic, because it holds
+    *lock*.
 
     ``EventSender.send`` adds messages only if the queue then has at most ``limit`` events. ``add`` adds
     events until the queue has *capacity* events.
@@ -22,7 +23,8 @@ class EventBuffer:
 
     def __init__(self, capacity: int, lock: RLock) -> None:
         self.limit = capacity
-        """The number of events up to which ``EventSender.send`` adds messages."""
+        """The largest number of events (messages) in the queue up to which ``EventSender.send`` adds
+        messages."""
         self._capacity = capacity
         self._lock = lock
         self._events: deque[Any] = deque()

@@ -193,8 +193,8 @@ class ColumnChunk:
         self._stopped = True
 
     def end_at(self, offset: int, nbytes: int) -> None:
-        """End the chunk before *offset*, and set its ``nbytes`` to *nbytes*. No record may have been handed
-        out yet."""
+        """End the chunk before *offset*. *nbytes* is the size of the part of the fetched buffer that the
+        chunk then has. No record may have been handed out yet."""
         self._offsets = self._offsets[: bisect_left(self._offsets, offset)]
         self.next_offset = offset
         self.nbytes = nbytes

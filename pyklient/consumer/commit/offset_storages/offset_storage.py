@@ -22,7 +22,7 @@ class Rejection(NamedTuple):
     error: KafkaError
     outdated: bool = False
     """True if the group has begun another generation since the commit was made. The same commit may then
-    succeed under the next identity."""
+    succeed if it names the member's id and generation in that generation."""
 
 
 Rejections: TypeAlias = Mapping[TopicPartition, Rejection]

@@ -1,4 +1,4 @@
-"""A member of a group, with the state that the member and its group coordinator share."""
+"""The state of a group's member, such as its generation and its partitions."""
 
 import math
 from collections.abc import Mapping, Sequence, Set
@@ -79,7 +79,8 @@ class Member:
         return all(assignor.incremental for assignor in self.assignors)
 
     def on(self, event: Event) -> None:
-        """Change the state of the member to the state that the table of states gives for *event*."""
+        """Change the state of the member to the state that follows after *event*, by the table in
+        ``states.py``."""
         self.state = next_state(TRANSITIONS, self.state, event)
 
     def forget(self, code: int = 0) -> None:

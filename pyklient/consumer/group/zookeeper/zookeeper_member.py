@@ -66,7 +66,8 @@ class ZooKeeperMember:
         )
 
     def on(self, event: Event) -> None:
-        """Change the state of the member to the one that the table of states gives for *event*."""
+        """Change the state of the member to the state that follows after *event*, by the table in
+        ``states.py``."""
         self.state = next_state(TRANSITIONS, self.state, event)
 
     def begin_generation(self, session_id: int | None) -> None:
