@@ -36,6 +36,7 @@ from pyklient.kernel.python_kernel import parse_records as parse_records
 from pyklient.kernel.python_kernel import plain_bytes as plain_bytes
 from pyklient.kernel.python_kernel import string_hash as string_hash
 from pyklient.kernel.python_kernel import whole_batches as whole_batches
+from pyklient.protocol.records.compression import Decompressor
 from pyklient.protocol.records.layout import Buffer
 
 class MessageIterator:
@@ -58,7 +59,8 @@ class MessageIterator:
         most_messages: int,
         most_bytes: int,
         check_crcs: bool,
-        transactions: bool,
+        none_aborted_below: int,
+        decompress: Decompressor,
     ) -> tuple[int, int, int]: ...
     def __length_hint__(self) -> int: ...
     def __iter__(self) -> Iterator[Message]: ...

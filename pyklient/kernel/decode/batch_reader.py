@@ -47,7 +47,11 @@ class RecordLoops(NamedTuple):
     """A class of iterators, whose arguments are a topic and a partition. An iterator has the messages of many
     batches, and makes each message at the moment when the message is read. None in the Python kernel."""
     parse_batches: (
-        Callable[[Buffer, int, int, int, int, bool, bool], tuple[Columns, int, int, int, int]] | None
+        Callable[
+            [Buffer, int, int, int, int, bool, int, Decompressor],
+            tuple[Columns, int, int, int, int],
+        ]
+        | None
     ) = None
     """A function like ``parse_records`` for many batches. None in the Python kernel."""
     parse_messages: (
@@ -78,6 +82,11 @@ class BatchReader(ABC):
         self._decompress = Decompressor(max_decompressed)
 
     @property
+    def none_aborted_below(self) -> int:
+        """The offset below which no more batches are left out because of an aborted transaction."""
+        return INT64_MAX if self._aborted is None else self._aborted.first_from(self.next_offset)
+
+    @property
     @abstractmethod
     def count(self) -> int:
         """The number of records that have been collected so far."""
@@ -87,8 +96,8 @@ class BatchReader(ABC):
         """Collect the records of batches from byte *position* on, as many as the kernel can read in one call.
         Advance ``next_offset`` and ``nbytes``. Return the position after these batches.
 
-        The kernel reads plain batches. A plain batch has format 2, is neither compressed nor damaged, and has
-        no record that must be left out because of a transaction.
+        The kernel reads plain batches. A plain batch has format 2, is not damaged, and has no record that
+        must be left out because of a transaction.
         """
 
     @abstractmethod

@@ -15,6 +15,7 @@ from pyklient.kernel.decode.column_decoding import (
     too_large,
 )
 from pyklient.kernel.decode.record_parsing import parse_records
+from pyklient.protocol.records.compression import Decompressor
 from pyklient.protocol.records.layout import (
     CREATE_TIME,
     INT32_MAX,
@@ -94,7 +95,8 @@ class ColumnBuilder:
         most_bytes: int,
         most_in_columns: int,
         check_crcs: bool,
-        transactions: bool,
+        none_aborted_below: int,
+        decompress: Decompressor,
     ) -> tuple[int, int, int]:
         """Append nothing. In the compiled kernel, this method appends the records of the plain batches from
         byte *position* of *data* on; this kernel appends each batch by ``add``.

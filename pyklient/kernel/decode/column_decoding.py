@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, Protocol
 from pyklient.errors import MessageTooLargeError
 from pyklient.kernel.decode.batch_reader import ENOUGH_BYTES, BatchReader, RecordLoops, size_of
 from pyklient.protocol.records.aborted_transactions import AbortedTransactions
-from pyklient.protocol.records.compression import DEFAULT_MAX_DECOMPRESSED
+from pyklient.protocol.records.compression import DEFAULT_MAX_DECOMPRESSED, Decompressor
 from pyklient.protocol.records.layout import INT32_MAX, Buffer, Columns
 
 __all__ = [
@@ -124,7 +124,8 @@ class Builder(Protocol):
         most_bytes: int,
         most_in_columns: int,
         check_crcs: bool,
-        transactions: bool,
+        none_aborted_below: int,
+        decompress: Decompressor,
     ) -> tuple[int, int, int]:
         """Append the records of plain batches from byte *position* of *data* on. A plain batch has format 2,
         is neither compressed nor damaged, and is not transactional if *transactions* is false.
@@ -291,7 +292,8 @@ class _ColumnReader(BatchReader):
             ENOUGH_BYTES - self.nbytes,
             self._most_bytes - self.nbytes,
             self._check_crcs,
-            self._aborted is None,
+            self.none_aborted_below,
+            self._decompress,
         )
         self.nbytes += size
         return position

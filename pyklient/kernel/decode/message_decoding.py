@@ -121,7 +121,8 @@ class _MessageReader(BatchReader):
             self._enough,
             _ENOUGH_BYTES - self.nbytes,
             self._check_crcs,
-            self._aborted is None,
+            self.none_aborted_below,
+            self._decompress,
         )
         self.nbytes += size
         self._modern = True
@@ -140,7 +141,8 @@ class _MessageReader(BatchReader):
             self._enough - len(self.messages),
             _ENOUGH_BYTES - self.nbytes,
             self._check_crcs,
-            self._aborted is None,
+            self.none_aborted_below,
+            self._decompress,
         )
         self._modern = True
         try:

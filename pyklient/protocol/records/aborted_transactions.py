@@ -20,13 +20,21 @@ class AbortedTransactions:
     offset.
     """
 
-    __slots__ = ("_spans",)
+    __slots__ = ("_asked", "_ended", "_in_order", "_spans")
 
     def __init__(self, transactions: Iterable[tuple[int, int]] = ()) -> None:
         """Store the pairs (producer id, first offset) that a fetch response lists."""
         self._spans: dict[int, list[list[int]]] = {}
+        self._in_order: list[list[int]] = []
+        """All transactions, in the order of their first offsets."""
+        self._asked = 0
+        """The offset that was passed to ``first_from`` last."""
+        self._ended = 0
+        """The number of transactions at the start of ``_in_order`` that ended before ``_asked``."""
         for producer_id, first in sorted(transactions, key=itemgetter(1)):
-            self._spans.setdefault(producer_id, []).append([first, INT64_MAX])
+            span = [first, INT64_MAX]
+            self._in_order.append(span)
+            self._spans.setdefault(producer_id, []).append(span)
 
     @classmethod
     def listed(cls, transactions: Collection[Any] | None) -> Self | None:
@@ -40,6 +48,17 @@ class AbortedTransactions:
         """Return True if the transactional batch of *producer_id* that ends at *last_offset* was aborted."""
         span = self._span(producer_id, last_offset)
         return span is not None and last_offset < span[1]
+
+    def first_from(self, offset: int) -> int:
+        """Return an offset below which :meth:`covers` is False for all batches that end at *offset* or after
+        it. Return INT64_MAX if all transactions are known to have ended before *offset*."""
+        spans = self._in_order
+        if offset < self._asked:
+            self._ended = 0
+        self._asked = offset
+        while self._ended < len(spans) and spans[self._ended][1] < offset:
+            self._ended += 1
+        return spans[self._ended][0] if self._ended < len(spans) else INT64_MAX
 
     def end(self, producer_id: int, offset: int) -> None:
         """Store that an aborted transaction of *producer_id* ends at *offset*, where its abort marker was

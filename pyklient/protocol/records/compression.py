@@ -39,6 +39,9 @@ _SMALL: Final = 64 << 10
 """The largest number of compressed bytes that are decompressed in one step, if that is possible. A stream
 costs much more than one step if a batch has only a few records."""
 
+_LZ4_MAX_RATIO: Final = 256
+"""A number that is larger than the number of bytes to which one byte of an lz4 block can expand."""
+
 _FIRST_STEP: Final = 1 << 10
 """Gzip data may have several members. The decompressor gets all bytes at once for the first member, because
 most data has only one. For each later member it begins with this number of bytes, because it does not know
@@ -71,6 +74,8 @@ class Compression(IntEnum):
 
 
 _CODECS: Final = tuple(Compression)
+_LZ4_CODEC: Final = int(Compression.LZ4)
+_ZSTD_CODEC: Final = int(Compression.ZSTD)
 
 
 def compression_of(attributes: int, magic: int) -> Compression:
@@ -119,16 +124,22 @@ class Decompressor:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._zstd: Any = None
+        # Kept for all batches: new ones cost more than the decompression of a small batch.
+        self._lz4: Callable[[Buffer], bytes | None] | None = None
+        self._zstd: Callable[[Buffer], bytes] | None = None
 
     def __call__(self, codec: int, data: Buffer) -> bytes:
         """Return the decompressed *data*. *codec* is the number of the codec."""
-        if codec != Compression.ZSTD:
-            return decompress(Compression(codec), data, 2, self._limit)
-        if self._zstd is None:
-            # Kept for all batches: a new one costs more than the decompression of a small batch.
-            self._zstd = _new_unzstd()
-        return _unzstd_with(self._zstd, data, self._limit)
+        if codec == _LZ4_CODEC:
+            if self._lz4 is None:
+                self._lz4 = _new_unlz4(self._limit)
+            whole = self._lz4(data)
+            return _unlz4(data, 2, self._limit) if whole is None else whole
+        if codec == _ZSTD_CODEC:
+            if self._zstd is None:
+                self._zstd = _new_unzstd(self._limit)
+            return self._zstd(data)
+        return decompress(_CODECS[codec], data, 2, self._limit)
 
 
 def _too_large() -> MessageTooLargeError:
@@ -332,7 +343,45 @@ def _unlz4(data: Buffer, magic: int, limit: int) -> bytes:
     return result
 
 
+def _new_unlz4(limit: int) -> Callable[[Buffer], bytes | None]:
+    """Return a function that decompresses a small lz4 frame in one step.
+
+    It returns None for data that it does not decompress: data that is not small or not valid, and data that
+    would have more than *limit* bytes.
+    """
+    import lz4.frame
+
+    library: Any = lz4.frame  # the functions that are used here have no type hints
+    new_context, decompress_chunk = library.create_decompression_context, library.decompress_chunk
+    context = new_context()
+
+    def unlz4(data: Buffer) -> bytes | None:
+        nonlocal context
+        size = len(data)
+        if size > _SMALL:
+            return None
+        whole: bytes
+        try:
+            # The library allocates this many bytes, which is more than any valid frame of this size contains.
+            whole, used, ended = decompress_chunk(context, data, min(size * _LZ4_MAX_RATIO, _PART))
+        except RuntimeError:
+            ended = False
+        if ended and used == size and len(whole) <= limit:
+            return whole
+        context = new_context()  # the old one may be in the middle of a frame
+        return None
+
+    return unlz4
+
+
 # --- zstd
+
+_ZSTD_STEP: Final = 64 << 10
+"""The size in bytes of the memory into which a small zstd frame without a declared size is decompressed."""
+_ZSTD_SMALL: Final = 8 << 10
+"""The largest number of compressed bytes for which this memory is tried."""
+_ZSTD_RUN: Final = 2
+"""The type of a zstd block that is one repeated byte, where it stands in the header of the block."""
 
 _ZSTD_MAX_WINDOW: Final = 128 << 20
 """The largest window that the zstd library accepts by default. The command ``zstd`` writes larger windows
@@ -345,34 +394,54 @@ def _zstd(data: Buffer, magic: int) -> bytes:
     return zstandard.ZstdCompressor().compress(data)
 
 
-def _new_unzstd() -> Any:
-    import zstandard
-
-    return zstandard.ZstdDecompressor(max_window_size=_ZSTD_MAX_WINDOW)
-
-
 def _unzstd(data: Buffer, magic: int, limit: int) -> bytes:
-    return _unzstd_with(_new_unzstd(), data, limit)
+    return _new_unzstd(limit)(data)
 
 
-def _unzstd_with(decompressor: Any, data: Buffer, limit: int) -> bytes:
-    import zstandard
+def _new_unzstd(limit: int) -> Callable[[Buffer], bytes]:
+    """Return a function that decompresses zstd data."""
+    from zstandard import ZstdDecompressor, ZstdError, frame_content_size, frame_header_size
 
+    decompressor: Any = ZstdDecompressor(max_window_size=_ZSTD_MAX_WINDOW)
+
+    def unzstd(data: Buffer) -> bytes:
+        try:
+            declared = frame_content_size(data)
+        except ZstdError as error:
+            raise _corrupt("zstd", error) from None
+        if declared > limit:
+            raise _too_large()
+        whole: bytes
+        # The library does not look behind a frame that is declared to be empty, or that declares no size.
+        try:
+            if 0 < declared <= _PART:
+                whole = decompressor.decompress(data, allow_extra_data=False)
+                return whole
+            if declared < 0 and len(data) <= _ZSTD_SMALL and _is_one_frame(data, frame_header_size(data)):
+                whole = decompressor.decompress(data, max_output_size=min(_ZSTD_STEP, limit))
+                return whole
+        except ZstdError:
+            pass  # the data may be damaged, have several frames, or be too long when decompressed
+        reader = decompressor.stream_reader(data, read_across_frames=True)
+        return _in_parts("zstd", lambda remainder: (reader.read(_PART), remainder), b"", limit, ZstdError)
+
+    return unzstd
+
+
+def _is_one_frame(data: Buffer, header_size: int) -> bool:
+    """Return True if *data* consists of one zstd frame, whose header has *header_size* bytes.
+
+    Blocks follow the header of a frame, and four bytes with a checksum may follow the blocks (RFC 8878).
+    """
+    position = header_size
     try:
-        declared = zstandard.frame_content_size(data)
-    except zstandard.ZstdError as error:
-        raise _corrupt("zstd", error) from None
-    if declared > limit:
-        raise _too_large()
-    # The library does not look behind a frame that is declared to be empty, or that declares no size.
-    if 0 < declared <= _PART:
-        with suppress(zstandard.ZstdError):  # the data may be damaged, or have several frames
-            whole: bytes = decompressor.decompress(data, allow_extra_data=False)
-            return whole
-    reader = decompressor.stream_reader(data, read_across_frames=True)
-    return _in_parts(
-        "zstd", lambda remainder: (reader.read(_PART), remainder), b"", limit, zstandard.ZstdError
-    )
+        while True:
+            block = data[position] | data[position + 1] << 8 | data[position + 2] << 16
+            position += 3 + (1 if block & 6 == _ZSTD_RUN else block >> 3)
+            if block & 1:
+                return position + (4 if data[4] & 4 else 0) == len(data)
+    except IndexError:
+        return False
 
 
 class _Codec(NamedTuple):

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -89,6 +90,21 @@ def test_a_batch_that_cannot_be_read_is_skipped_told_and_counted(
     (record,) = [each for each in caplog.records if getattr(each, "event", "") == "corrupt_records_skipped"]
     fields = {name: getattr(record, name) for name in ("topic", "partition", "offset", "next")}
     assert fields == {"topic": "t", "partition": 0, "offset": 2, "next": 4}
+
+
+@pytest.mark.both_kernels
+@pytest.mark.parametrize("codec", list(Compression)[1:])
+def test_a_compressed_batch_that_cannot_be_read_is_named_after_those_before_it(
+    read: Callable[[Bench], list[Any]], codec: Compression
+) -> None:
+    bench = Skipping()
+    compressed = partial(batch, compression=codec)
+    bench.put(
+        compressed("a"), compressed("b", base=1), spoilt(compressed("c", base=2)), batch("d", base=3), then=4
+    )
+    assert read(bench) == ["a", "b", "d"]
+    assert bench.ranges == [(2, 3)]
+    assert "t-0 at offset 2: the checksum" in str(bench.told[0].error)
 
 
 def test_the_position_moves_past_what_is_skipped_at_the_end(read: Callable[[Bench], list[Any]]) -> None:

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from pyklient.errors import CorruptRecordError
 from pyklient.kernel import encode_batch
 from pyklient.kernel.decode import message_decoding
-from pyklient.protocol.records import AbortedTransactions, Compression, NewRecord
+from pyklient.protocol.records import AbortedTransactions, Compression, NewRecord, compress
+from pyklient.protocol.records.compression import Decompressor
 from tests.kernel.kernels import COMPILED, KERNELS, PYTHON
 from tests.kernel.samples import new_records
 from tests.steps import steps_of
@@ -27,29 +28,42 @@ KINDS: dict[str, dict[str, Any]] = {
     "idempotent": {"producer_id": 3, "producer_epoch": 0, "base_sequence": 4},
     "newer epoch": {"partition_leader_epoch": 9},
     "transactional": {"producer_id": 5, "producer_epoch": 0, "transactional": True},
+    "committed": {"producer_id": 5, "producer_epoch": 0, "transactional": True},
+    "committed with lz4": {"producer_id": 5, "transactional": True, "compression": Compression.LZ4},
+    "ended without a type": {"producer_id": 5, "producer_epoch": 0, "transactional": True},
     "compressed": {"compression": Compression.GZIP},
+    "compressed with zstd": {"compression": Compression.ZSTD},
+    "compressed and stamped": {"compression": Compression.LZ4, "timestamp_type": 1},
+    "compressed and damaged": {"compression": Compression.SNAPPY, "damage": (-2, 0x40)},
     "unknown codec": {"compression": Compression.NONE, "damage": (22, 7)},
     "damaged": {"damage": (-1, 0x40)},
     "format 1": {"magic": 1},
 }
 
+MARKERS = {
+    "committed": b"\0\0\0\1",
+    "committed with lz4": b"\0\0\0\1",
+    "ended without a type": b"\0\0\0",
+}
+"""The keys of the markers that follow batches of these kinds."""
 
-def small_batches(number: int, records: int = 1) -> bytes:
+
+def small_batches(number: int, records: int = 1, **facts: Any) -> bytes:
     """Return *number* batches of *records* records each."""
     rows = [NewRecord(1000, None, b"value")] * records
-    return b"".join(encode_batch(rows, base_offset=index * records) for index in range(number))
+    return b"".join(encode_batch(rows, base_offset=index * records, **facts) for index in range(number))
 
 
-def read_messages(data: bytes) -> int:
+def read_messages(data: bytes, **options: Any) -> int:
     position = total = 0
-    while (chunk := COMPILED.decode(data, "t", 0, total, position=position)).nbytes:
+    while (chunk := COMPILED.decode(data, "t", 0, total, position=position, **options)).nbytes:
         total += len(list(chunk))
         position += chunk.nbytes
     return total
 
 
-def read_columns(data: bytes) -> int:
-    chunk = COMPILED.decode_columns(data, "t", 0, 0)
+def read_columns(data: bytes, **options: Any) -> int:
+    chunk = COMPILED.decode_columns(data, "t", 0, 0, **options)
     assert chunk.nbytes == len(data)
     return int(chunk.remaining)
 
@@ -68,6 +82,32 @@ def test_a_hundred_times_as_many_batches_are_read_in_as_many_steps(read: Callabl
         few, many = small_batches(5, records), small_batches(500, records)
         assert read(many) == 500 * records
         assert steps_of(partial(read, few)) == steps_of(partial(read, many))
+
+
+@pytest.mark.parametrize("read", [read_messages, read_columns])
+def test_compressed_batches_take_the_steps_of_their_decompression(read: Callable[[bytes], int]) -> None:
+    decompressor = Decompressor(1 << 20)
+    for codec in list(Compression)[1:]:
+        few, many = (small_batches(number, compression=codec) for number in (5, 500))
+        records = compress(codec, encode_batch([NewRecord(1000, None, b"value")])[61:])
+        decompressor(codec, records)
+        each = steps_of(partial(decompressor, codec, records))
+        grown = steps_of(partial(read, many)) - steps_of(partial(read, few))
+        assert grown <= 495 * (each + 30), codec
+
+
+@pytest.mark.parametrize("read", [read_messages, read_columns])
+def test_a_hundred_times_as_many_batches_of_committed_transactions_are_read_in_as_many_steps(
+    read: Callable[..., int],
+) -> None:
+    facts = {"producer_id": 5, "producer_epoch": 0, "transactional": True}
+    few, many = small_batches(5, **facts), small_batches(500, **facts)
+    steps = []
+    for data in (few, many):
+        later = AbortedTransactions([(5, 1_000)])
+        assert read(data, aborted=later) == len(data) // (len(few) // 5)
+        steps.append(steps_of(partial(read, data, aborted=later)))
+    assert steps[0] == steps[1]
 
 
 def test_decoders_get_the_records_of_many_batches_in_as_many_steps_as_those_of_a_few() -> None:
@@ -99,8 +139,8 @@ def answer(batches: list[tuple[str, list[NewRecord], int]]) -> bytes:
             encoded[damage[0]] ^= damage[1]
         data += encoded
         offset += len(records)
-        if kind == "transactional" and len(records) % 2:
-            marker = [NewRecord(7, b"\0\0\0\0", b"\0\0\0\0\0\0")]
+        if kind in MARKERS or (kind == "transactional" and len(records) % 2):
+            marker = [NewRecord(7, MARKERS.get(kind, b"\0\0\0\0"), b"\0\0\0\0\0\0")]
             data += encode_batch(marker, base_offset=offset, producer_id=5, transactional=True, control=True)
             offset += 1
     return data
@@ -171,7 +211,7 @@ def columns_of(kernel: Any, data: bytes, start: int, aborted: Any, **options: An
 @given(
     answers,
     st.integers(0, 12),
-    st.none() | st.just([]) | st.just([(5, 3)]),
+    st.none() | st.lists(st.tuples(st.integers(4, 5), st.integers(0, 20)), max_size=3),
     st.booleans(),
     st.sampled_from([1, 3, 10_000]),
 )

@@ -1,8 +1,8 @@
 # The headers of batches. Part of _kernel.pyx.
 #
-# A plain batch is a batch of format 2 that needs nothing but its bytes: it is whole, not compressed, and its header
-# and checksum are right. All other batches, the damaged ones among them, are left to BatchReader, which raises the
-# errors.
+# A plain batch is a batch of format 2 that needs nothing but its bytes: it is whole, and its header and checksum are
+# right. If it is compressed, a library decompresses it. All other batches, the damaged ones among them, are left to
+# BatchReader, which raises the errors.
 
 DEF _HEADER_SIZE = 61
 DEF _OVERHEAD = 12
@@ -12,6 +12,7 @@ DEF _CODEC_BITS = 0x07
 DEF _STAMPED = 0x08
 DEF _TRANSACTIONAL = 0x10
 DEF _CONTROL = 0x20
+DEF _ABORT = 0
 
 
 cdef struct Header:
@@ -34,12 +35,14 @@ cdef struct Reading:
     int64_t next_offset
     int64_t nbytes
     bint check_crcs
-    # whether transactional batches and control batches need no check: nothing is left out as aborted
-    bint transactions
+    # no batch below this offset belongs to an aborted transaction, and no abort marker below it matters
+    int64_t none_aborted_below
 
 
 cdef enum Kind:
     PLAIN
+    # plain, but compressed
+    COMPRESSED
     # nothing to read in it
     EMPTY
     OTHER
@@ -58,6 +61,7 @@ cdef inline Kind _read_header(const Reading* reading, Header* header) noexcept n
     cdef const uint8_t* at = reading.at
     cdef int64_t size
     cdef int64_t last_delta
+    cdef int marker
     if reading.end - at < _HEADER_SIZE or at[16] != 2:
         return OTHER
     size = <int32_t>_big_32(at + 8) + _OVERHEAD
@@ -82,13 +86,18 @@ cdef inline Kind _read_header(const Reading* reading, Header* header) noexcept n
     if reading.check_crcs:
         if not pyklient_has_crc() or pyklient_crc32c(0, at + _ATTRIBUTES_AT, size - _ATTRIBUTES_AT) != header.crc:
             return OTHER
-    if header.attributes & (_TRANSACTIONAL | _CONTROL) and not reading.transactions:
-        return OTHER
-    if header.attributes & _CONTROL or not header.count:
+    if not header.count:
         return EMPTY
-    if header.attributes & _CODEC_BITS or header.count > (header.end - header.records) // 7:
+    if header.attributes & _CONTROL:
+        marker = _marker_type(header)
+        if marker < 0 or (marker == _ABORT and header.last_offset >= reading.none_aborted_below):
+            return OTHER
+        return EMPTY
+    if header.attributes & _TRANSACTIONAL and header.last_offset >= reading.none_aborted_below:
         return OTHER
-    return PLAIN
+    if header.attributes & _CODEC_BITS:
+        return COMPRESSED
+    return OTHER if header.count > (header.end - header.records) // 7 else PLAIN
 
 
 cdef Py_ssize_t _LONG_BATCH = 64 << 10

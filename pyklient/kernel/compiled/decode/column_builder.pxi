@@ -154,19 +154,23 @@ cdef class ColumnBuilder:
         int64_t most_bytes,
         int64_t most_in_columns,
         bint check_crcs,
-        bint transactions,
+        int64_t none_aborted_below,
+        decompress,
     ):
         """Append the records of the plain batches from byte *position* of *data* on, up to the batch with which there
         are *most_records*, or *most_bytes* bytes are added, or up to the first batch that is not plain.
 
         A batch that would make the added bytes more than *most_in_columns* is left out, unless it is the first.
-        Return the position after these batches, the offset to continue at, and the bytes of their records. If
-        *transactions* is False, transactional batches are not plain.
+        Return the position after these batches, the offset to continue at, and the bytes of their records.
+        Transactional batches from the offset *none_aborted_below* on are not plain. *decompress* is a function that
+        gets the number of a codec and compressed records, and returns the records.
         """
         cdef _Section section = _Section.__new__(_Section, data, 0, 0, 0, 0)
         cdef const uint8_t* start = <const uint8_t*>section.view.buf
         cdef Reading reading
         cdef Header header
+        cdef Kind kind
+        cdef _Section records
         cdef bint goes_on = True
         if not 0 <= position <= section.view.len:
             return position, start_offset, 0
@@ -175,28 +179,35 @@ cdef class ColumnBuilder:
         reading.next_offset = start_offset
         reading.nbytes = 0
         reading.check_crcs = check_crcs
-        reading.transactions = transactions
+        reading.none_aborted_below = none_aborted_below
         with nogil:
             while goes_on and self.rows.count < most_records and reading.nbytes < most_bytes:
-                goes_on = self._add_batch(section, &reading, &header, most_in_columns)
+                kind = _read_header(&reading, &header)
+                if kind == COMPRESSED:
+                    with gil:
+                        records = _records_of(data, section, &header, kind, decompress)
+                        goes_on = records is not None and self._add_records(
+                            records, &reading, &header, most_in_columns
+                        )
+                elif kind == PLAIN:
+                    section.begin(&header)
+                    goes_on = self._add_records(section, &reading, &header, most_in_columns)
+                else:
+                    goes_on = kind == EMPTY
+                if goes_on:
+                    _pass_batch(&reading, &header)
         return reading.at - start, reading.next_offset, reading.nbytes
 
-    cdef bint _add_batch(
+    cdef bint _add_records(
         self, _Section section, Reading* reading, Header* header, int64_t most_in_columns
     ) except? False nogil:
-        """Append the records of the batch where *reading* is. Return False if the batch is not plain."""
-        cdef Kind kind = _read_header(reading, header)
-        cdef Py_ssize_t size
+        """Append the records in *section*, those of the batch where *reading* is. Return False if they are damaged, or too
+        many bytes."""
+        cdef Py_ssize_t size = section.cursor.end - section.cursor.at
         cdef Py_ssize_t first = self.rows.count
         cdef int64_t left
         cdef Rows before
         cdef Fault fault
-        if kind == OTHER:
-            return False
-        if kind == EMPTY:
-            _pass_batch(reading, header)
-            return True
-        size = header.end - header.records
         if size > _MOST_IN_A_COLUMN - self.added or (first and reading.nbytes + size > most_in_columns):
             return False
         left = header.count
@@ -205,7 +216,6 @@ cdef class ColumnBuilder:
                 # twice as many, because this is done for each batch that does not fit
                 self._reserve(max(header.count, first), <double>self.size / (size + _BATCH_HEADER))
         before = self.rows
-        section.begin(header)
         fault = _fill(&self.rows, section, &left, reading.next_offset)
         while fault == NO_ROOM:
             with gil:
@@ -217,7 +227,6 @@ cdef class ColumnBuilder:
         self._stamp(first, header.attributes & _STAMPED != 0, header.max_timestamp)
         self.added += size
         reading.nbytes += size
-        _pass_batch(reading, header)
         return True
 
     cdef inline void _stamp(self, Py_ssize_t first, bint stamped, int64_t timestamp) noexcept nogil:

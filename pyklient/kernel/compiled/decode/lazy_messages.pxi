@@ -149,13 +149,15 @@ cdef class MessageIterator:
         Py_ssize_t most_messages,
         int64_t most_bytes,
         bint check_crcs,
-        bint transactions,
+        int64_t none_aborted_below,
+        decompress,
     ):
         """Add the messages of the plain batches from byte *position* of *data* on, up to the batch with which there
         are *most_messages*, or *most_bytes* bytes are added, or up to the first batch that is not plain.
 
-        Return the position after these batches, the offset to continue at, and the bytes of their records. If
-        *transactions* is False, transactional batches are not plain.
+        Return the position after these batches, the offset to continue at, and the bytes of their records.
+        Transactional batches from the offset *none_aborted_below* on are not plain. *decompress* is a function that
+        gets the number of a codec and compressed records, and returns the records.
         """
         cdef _Section section = _Section.__new__(_Section, data, 0, 0, 0, 0)
         cdef const uint8_t* start = <const uint8_t*>section.view.buf
@@ -168,15 +170,15 @@ cdef class MessageIterator:
         reading.next_offset = start_offset
         reading.nbytes = 0
         reading.check_crcs = check_crcs
-        reading.transactions = transactions
+        reading.none_aborted_below = none_aborted_below
         while self.count < most_messages and reading.nbytes < most_bytes:
-            if not self._add_batch(section, &reading, &follows):
+            if not self._add_batch(data, section, &reading, &follows, decompress):
                 break
         if reading.at > start + position:
             self.buffers.append(section)
         return reading.at - start, reading.next_offset, reading.nbytes
 
-    cdef bint _add_batch(self, _Section section, Reading* reading, bint* follows) except? False:
+    cdef bint _add_batch(self, data, _Section whole, Reading* reading, bint* follows, decompress) except? False:
         """Add the messages of the batch where *reading* is. Return False if the batch is not plain.
 
         *follows* is True if the last part ends where the batch begins, and has whole batches.
@@ -192,29 +194,33 @@ cdef class MessageIterator:
             _pass_batch(reading, &header)
             follows[0] = False
             return True
-        section.begin(&header)
-        if _pass_records(section, header.count, reading.next_offset, &first, &below) != NO_FAULT:
+        cdef _Section section = _records_of(data, whole, &header, kind, decompress)
+        if section is None:
             return False
-        if not section.is_right():
+        cdef Py_ssize_t size = section.cursor.end - section.cursor.at
+        cdef Fault fault = _pass_records(section, header.count, reading.next_offset, &first, &below)
+        if fault != NO_FAULT or not section.is_right():
             return False
-        if below:
+        if below or kind == COMPRESSED:
             follows[0] = False
         if below < header.count:
+            if kind == COMPRESSED:
+                self.buffers.append(section)
             if follows[0]:
                 part = <Part*>self.parts.block.at + self.part_count - 1
             else:
                 part = self._new_part()
-                part.at = first.at if below else reading.at
-                part.many = not below
+                part.many = not below and kind == PLAIN
+                part.at = reading.at if part.many else first.at
                 part.base_offset = header.base_offset
                 part.base_timestamp = header.base_timestamp
                 part.stamped = header.attributes & _STAMPED != 0
                 part.stamp = header.max_timestamp
                 part.count = header.count - below
                 follows[0] = part.many
-            part.end = header.end
+            part.end = section.cursor.end
             self._grow(header.count - below)
-        reading.nbytes += header.end - header.records
+        reading.nbytes += size
         _pass_batch(reading, &header)
         return True
 

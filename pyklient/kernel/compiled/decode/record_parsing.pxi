@@ -80,6 +80,24 @@ cdef inline Fault _next(Cursor* cursor, Parsed* record, int64_t base_timestamp) 
     return CUT_OFF if cursor.at >= cursor.end else NO_FAULT
 
 
+cdef int _marker_type(const Header* header) noexcept nogil:
+    """Return the type of a control batch that has only a marker. Return -1 if it has anything else, or is damaged."""
+    cdef Cursor cursor
+    cdef Parsed record
+    if header.count != 1:
+        return -1
+    cursor.at = header.records
+    cursor.end = header.end
+    if _next(&cursor, &record, header.base_timestamp) != NO_FAULT or record.too_late or record.key_size < 4:
+        return -1
+    # a marker has no headers, and nothing follows it
+    if cursor.at[0] != 0 or cursor.at + 1 != cursor.end or record.stop != cursor.end:
+        return -1
+    if record.delta > header.last_offset - header.base_offset:
+        return -1
+    return record.key[2] << 8 | record.key[3]
+
+
 cdef int _raise(Fault fault) except -1:
     raise CorruptRecordError(_SENTENCES[fault])
 
@@ -222,6 +240,29 @@ cdef class _Section:
         return 0
 
 
+cdef _Section _records_of(data, _Section whole, const Header* header, Kind kind, decompress):
+    """Return the records of a plain or compressed batch in *data*, whose bytes *whole* keeps. Return None if the records
+    cannot be decompressed, or if their number is wrong."""
+    cdef const uint8_t* start = <const uint8_t*>whole.view.buf
+    if kind == PLAIN:
+        whole.begin(header)
+        return whole
+    try:
+        records = decompress(
+            header.attributes & _CODEC_BITS, data[header.records - start : header.end - start]
+        )
+        return _Section.__new__(
+            _Section,
+            records,
+            header.count,
+            header.base_offset,
+            header.last_offset - header.base_offset,
+            header.base_timestamp,
+        )
+    except Exception:
+        return None
+
+
 def parse_records(data, int64_t count, int64_t base_offset, int64_t last_delta, int64_t base_timestamp):
     """Parse the decompressed records of a batch of format 2 into one list per field.
 
@@ -263,49 +304,56 @@ def parse_batches(
     Py_ssize_t most_records,
     int64_t most_bytes,
     bint check_crcs,
-    bint transactions,
+    int64_t none_aborted_below,
+    decompress,
 ):
     """Parse the records of the plain batches from byte *position* of *data* on into one list per field, like
     :func:`parse_records`. The batches are those that ``MessageIterator.add_batches`` would add, but all of them have
     the same timestamp type.
 
+    *decompress* is a function that gets the number of a codec and compressed records, and returns the records.
+
     Return the lists, the timestamp type, the position after these batches, the offset to continue at, and the bytes
     of their records.
     """
-    cdef _Section section = _Section.__new__(_Section, data, 0, 0, 0, 0)
-    cdef const uint8_t* start = <const uint8_t*>section.view.buf
+    cdef _Section whole = _Section.__new__(_Section, data, 0, 0, 0, 0)
+    cdef _Section section
+    cdef const uint8_t* start = <const uint8_t*>whole.view.buf
     cdef Reading reading
     cdef Header header
     cdef Kind kind
     cdef Cursor first
     cdef int64_t below = 0
+    cdef Py_ssize_t size
+    cdef Fault fault
     cdef bint stamped = False
     columns = Columns([], [], [], [], {})
-    if not 0 <= position <= section.view.len:
+    if not 0 <= position <= whole.view.len:
         return columns, 0, position, start_offset, 0
     reading.at = start + position
-    reading.end = start + section.view.len
+    reading.end = start + whole.view.len
     reading.next_offset = start_offset
     reading.nbytes = 0
-    reading.check_crcs = check_crcs
-    reading.transactions = transactions
+    reading.check_crcs, reading.none_aborted_below = check_crcs, none_aborted_below
     while len(columns[0]) < most_records and reading.nbytes < most_bytes:
         kind = _read_batch(&reading, &header)
         if kind == OTHER:
             break
-        if kind == PLAIN:
+        if kind != EMPTY:
             if columns[0] and stamped != (header.attributes & _STAMPED != 0):
                 break
             stamped = header.attributes & _STAMPED != 0
-            section.begin(&header)
-            if _pass_records(section, header.count, reading.next_offset, &first, &below) != NO_FAULT:
+            section = _records_of(data, whole, &header, kind, decompress)
+            if section is None:
                 break
-            if not section.is_right():
+            size = section.cursor.end - section.cursor.at
+            fault = _pass_records(section, header.count, reading.next_offset, &first, &below)
+            if fault != NO_FAULT or not section.is_right():
                 break
             section.cursor = first
             _add_records(section, header.count - below, columns)
             if stamped:
                 columns[1][len(columns[0]) - (header.count - below):] = [header.max_timestamp] * (header.count - below)
-            reading.nbytes += header.end - header.records
+            reading.nbytes += size
         _pass_batch(&reading, &header)
     return columns, stamped, reading.at - start, reading.next_offset, reading.nbytes
