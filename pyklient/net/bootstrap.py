@@ -72,8 +72,8 @@ class Bootstrap:
             raise
 
     def complete(self, response: MetadataResponse) -> None:
-        """Add to *response* the brokers, the controller and the cluster id that only ZooKeeper knows. Does
-        nothing if the client does not use ZooKeeper."""
+        """Add to *response*, a Metadata response, the brokers, the controller and the cluster id that only
+        ZooKeeper knows. Does nothing if the client does not use ZooKeeper."""
         if self._discovery is not None:
             self._discovery.complete(response)
 

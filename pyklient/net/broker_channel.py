@@ -51,7 +51,8 @@ class BrokerChannel:
         abandon_after_fork(self)
 
     def play(self, dialogue: Dialogue[_T], client_id: str | None = None) -> _T:
-        """Run *dialogue* in this thread, and return its result. Each Ask goes to this broker.
+        """Run *dialogue* in this thread, and return its result. All its requests go to this broker, even
+        those that it addresses to another node.
 
         The requests carry *client_id*, or the client id of the config if *client_id* is None. Raises the
         errors of the dialogue, and KafkaTimeoutError after ``default_api_timeout_ms``.

@@ -347,8 +347,8 @@ class NetworkClient:
 
 @functools.cache
 def _tell_of_slow_kernel() -> None:
-    """Log a warning, once in a process, if the compiled kernel is missing. Log nothing if ``PYKLIENT_KERNEL``
-    asks for the Python kernel."""
+    """Log a warning, once in a process, if the compiled kernel, which handles records fast, is missing. Log
+    nothing if ``PYKLIENT_KERNEL`` asks for the Python kernel."""
     if kernel.not_compiled and not kernel.is_pinned:
         log.warning(
             "Records are encoded and decoded in Python, which takes about ten times as long as with "

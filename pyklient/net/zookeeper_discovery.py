@@ -150,7 +150,8 @@ class ZooKeeperDiscovery:
             raise BrokerConnectionError(self._nobody(self._cluster))
 
     def complete(self, response: MetadataResponse) -> None:
-        """Complete *response* with the brokers, the controller and the cluster id that only ZooKeeper knows.
+        """Add to *response*, a Metadata response, the brokers, the controller and the cluster id that only
+        ZooKeeper knows.
 
         The responses of brokers before Kafka 0.10 lack the controller and the cluster id, and contain no
         broker until there is a topic. Also, a broker may not know another broker yet that has just been

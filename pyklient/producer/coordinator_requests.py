@@ -1,4 +1,5 @@
-"""The requests of one producer to the coordinators, which the program's threads make and wait for.
+"""The requests of one producer to the transaction coordinator and to group coordinators. The program's
+threads make these requests and wait for the responses.
 
 Errors are raised unchanged. ``pyklient.producer.transaction_manager`` decides how the producer continues
 after an error.
@@ -81,9 +82,10 @@ class CoordinatorRequests:
 
     def find_time_out(self, deadline: float) -> bool:
         """Find out if the coordinator has aborted the transaction itself, because it was open for too long.
-        Call this in version 1 of the protocol, if the answer to the request to end the transaction says that
-        the epoch is too old. Return False if another producer has taken over, or if the coordinator does not
-        tell.
+        Call this in version 1 of the protocol for transactions (KIP-98) if a request to end the transaction
+        got the response that the producer's epoch is too old. This has one of two reasons: the coordinator
+        has aborted the transaction, or another producer has taken over. Return False if it is the second
+        reason, or if the coordinator does not tell the reason.
 
         If this method returns True, the producer continues with ``renew``.
         """

@@ -58,7 +58,8 @@ class Group:
         return self.state is GroupState.EMPTY and not self._pending
 
     def join(self, request: JoinRequest, answer: Callable[[JoinResult], object]) -> None:
-        """Add a client, or let a member join again. Call *answer* after all members have joined."""
+        """Add a client, or let a member join again. Call *answer* with the response: after all members have
+        joined, or at once if it is an error."""
         try:
             self.members.check_protocols(request, self.protocol_type)
             if request.member_id:

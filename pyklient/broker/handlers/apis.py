@@ -86,7 +86,7 @@ def api_versions(
     transaction_version: int, version: int, error_code: int = ErrorCode.NONE
 ) -> ApiVersionsResponse:
     """Return the response to an ApiVersions request of *version*: each API in the table of handlers, with the
-    versions that the message classes support.
+    versions of its requests that this broker can decode.
 
     The features in the response tell producers which version of transactions they may use (KIP-890). As in
     Kafka, a feature of level 0 is not listed.

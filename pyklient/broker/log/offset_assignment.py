@@ -43,7 +43,7 @@ def reencode(batches: list[RecordBatch], base_offset: int, append_time_ms: int |
     """Encode batches of formats 0 and 1 again, with offsets from *base_offset* on, in the same format and
     compression.
 
-    This is necessary because a compressed batch contains the offset of each of its messages. Raises ApiError
+    This is necessary because a compressed batch contains the offset of each of its records. Raises ApiError
     if a batch cannot be parsed, or is too large after decompression.
     """
     parts: list[bytes] = []

@@ -26,7 +26,8 @@ _logger = logging.getLogger("pyklient.broker")
 
 _TRANSACTIONS_PER_STEP: Final = 100
 _FLEXIBLE_VALUES: Final = 1
-"""The first version of transactions in which the records of the transaction log have flexible values."""
+"""The first version of transactions in which the values of records in ``__transaction_state`` have a flexible
+format (KIP-482)."""
 
 
 class TransactionCoordinator:

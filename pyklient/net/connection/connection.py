@@ -52,7 +52,7 @@ class Connection:
     threads.
 
     Get the connection from the client before each request, and do not keep it. The client replaces a
-    connection that has ended, and one whose session is about to end.
+    connection that has ended, and one whose SASL session is about to end.
     """
 
     def __init__(
@@ -100,8 +100,8 @@ class Connection:
 
     @property
     def expired(self) -> bool:
-        """True if a new connection should replace this one: it has ended, its session ends soon, it was idle
-        for too long, or the broker has closed it."""
+        """True if a new connection should replace this one: it has ended, its SASL session ends soon, it was
+        idle for too long, or the broker has closed it."""
         now = time.monotonic()
         if self._in_flight.failure is not None or now >= self._expires_at:
             return True
@@ -118,8 +118,9 @@ class Connection:
     ) -> None:
         """Store the results of the connection's setup.
 
-        *versions* has the broker's versions by API key, and *lifetime* the seconds until the session ends.
-        *hint* is added to the error if the broker closes the connection before the next response.
+        *versions* has the broker's versions by API key, and *lifetime* the seconds until the SASL session
+        ends, or None if it does not end. *hint* is added to the error if the broker closes the connection
+        before the next response.
         """
         self._versions = AgreedVersions(self.endpoint, versions)
         self.version_of = self._versions.of

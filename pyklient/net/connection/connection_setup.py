@@ -46,8 +46,9 @@ __all__ = ["NoVersionsError", "connection_opener", "open_connection"]
 log = logging.getLogger("pyklient.net")
 
 _TIME_TO_ANSWER = 1.0
-"""The number of seconds in which a broker must name its versions. A broker that does not answer in time is
-probed, because Kafka 0.9 does not answer the request for its versions."""
+"""The number of seconds in which a broker must name the versions of requests that it supports. If a broker
+does not answer in time, other requests probe its version, because Kafka 0.9 does not answer the request for
+its versions."""
 _LAST_CHECK = 0.5
 """The number of seconds that are reserved for finding out whether a peer that does not answer is a web
 server."""

@@ -81,7 +81,7 @@ class ResponseReader:
         """Read responses until the connection ends, and give each response to the function that waits for it.
 
         Runs in the reader thread. If there is no reader thread, runs in a thread that sends a request, until
-        *outcome* has the response to that request.
+        *outcome*, a list to which the response to that request is added, is not empty.
         """
         try:
             while not outcome:

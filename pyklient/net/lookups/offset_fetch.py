@@ -50,7 +50,8 @@ def offset_fetch_request(
     """Return the request for the committed offsets of *partitions*.
 
     If *partitions* is None, asks for all partitions of the group, which needs Kafka 0.10.2. If *stable* is
-    true, the broker waits for transactions that are about to commit offsets (KIP-447).
+    true, a partition gets the error UNSTABLE_OFFSET_COMMIT while a transaction that commits an offset for it
+    is open (KIP-447).
     """
     topics = None
     if partitions is not None:

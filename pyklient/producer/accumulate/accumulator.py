@@ -38,9 +38,10 @@ from pyklient.protocol.records.layout import BATCH_SIZE
 __all__ = ["Clocks", "RecordAccumulator"]
 
 _GATHERING: Final = 0.005
-"""The seconds for which a thread waits for more memory when its record already fits. A thread also waits this
-long for the memory of sealed batches, before it seals the open batches. If brokers are slow, sealing batches
-early makes them smaller, but does not send them earlier."""
+"""The seconds of two waits of a thread that needs memory. If its record fits already, the thread waits this
+long for more memory to be free, so that it can then append many records. If its record does not fit, the
+thread waits this long for the batches that are sealed already, and then seals the open batches too. It does
+not seal them at once, because brokers that are slow would get smaller batches, and not get them earlier."""
 
 
 class Clocks(NamedTuple):
@@ -110,9 +111,12 @@ class RecordAccumulator:
         encoded: bool = False,
         chosen: int | None = None,
     ) -> Delivery:
-        """Append a record that the kernel cannot append by itself, as ``Producer.send`` does. If *encoded* is
-        true, the encoders have already been called. *chosen* is the partition that the partitioner has
-        already chosen, or None."""
+        """Append a record that the kernel cannot append by itself. The other arguments, the result and the
+        errors are those of ``Producer.send``.
+
+        If *encoded* is true, the encoders have already been called. *chosen* is the partition that the
+        partitioner has already chosen, or None.
+        """
         self.raise_if_held()
         if not self._started:
             self.start()
@@ -134,8 +138,8 @@ class RecordAccumulator:
                 return delivery
 
     def seal_open_batches(self) -> list[Batch]:
-        """Seal all batches under construction, so that the sender sends them at once. Return all batches
-        whose records do not all have a result yet."""
+        """Seal all open batches, so that the sender sends them at once. Return all batches whose records do
+        not all have a result yet."""
         batches = self.unfinished()
         self.sealer.seal_for_flush(batches)
         return batches
@@ -155,7 +159,7 @@ class RecordAccumulator:
         return len(self._unfinished) > 0
 
     def send_open_batches(self) -> None:
-        """Make all batches under construction due and wake the sender, because memory is short."""
+        """Make all open batches due and wake the sender, because memory is short."""
         with self.tracker.lock:
             self.sealer.seal_for_memory(self._unfinished.drain_open(), self.clocks.monotonic())
             self.thread.notify(self.clocks.monotonic())
@@ -172,7 +176,7 @@ class RecordAccumulator:
         self._release(saved)
 
     def finished(self, batch: Batch, listeners: list[Any]) -> None:
-        """Run the callbacks of *batch*, which is done, and then release the memory of *batch*.
+        """Run *listeners*, the callbacks of *batch*, which is done. Then release the memory of *batch*.
 
         While the callbacks run, records that they send may use the memory of *batch*. So a callback can send
         a failed record again without waiting.
@@ -234,7 +238,8 @@ class RecordAccumulator:
                 self._started = True
 
     def deadline(self) -> float:
-        """Return the time until which the calling thread may wait. The sender's thread must not wait."""
+        """Return the time, in monotonic seconds, until which the calling thread may wait for memory or
+        metadata. In the sender's thread, which must not wait, this is the present time."""
         return self.clocks.monotonic() + (0.0 if self.thread.is_current() else self.limits.max_block)
 
     def _append_or_wait(
@@ -269,7 +274,11 @@ class RecordAccumulator:
     def _append_when_it_fits(
         self, append: Callable[[int], Delivery | None], topic: str, record: CheckedRecord, deadline: float
     ) -> Delivery | None:
-        """Wait until there is enough memory for *record*, and call *append*."""
+        """Wait until there is enough memory for *record*, and return the result of *append*, which is
+        ``_append`` with all arguments but the last.
+
+        Raises BufferFullError if there is not enough memory at *deadline*.
+        """
         memory, waiting, wakeup = self.limits.buffer_memory, self._waiting, Wakeup()
         try:
             with self.tracker.lock:
@@ -310,8 +319,12 @@ class RecordAccumulator:
         on_delivery: Callable[[Delivery], object] | None,
         limit: int,
     ) -> Delivery | None:
-        """Append *record* to the open batch of its partition or to a new one. Return None if there is not
-        enough memory, or if the topic's partitions have changed. The batch lock must be held."""
+        """Append *record* to the open batch of its partition or to a new one.
+
+        *number* is the partition; None means the sticky one. All batches together may use *limit* bytes.
+        Return None if this is not enough, or if the topic's partitions have changed. The batch lock must be
+        held.
+        """
         (key, value, timestamp_ms, headers, _), appender = record, self.appender
         chosen = appender.sticky_partition(topic) if number is None else number
         full = appender.current_batch(topic, chosen)

@@ -52,7 +52,10 @@ class BatchSealer:
         self, topic: str, partition: int, created: float, announce: Callable[[Batch], object]
     ) -> Batch | None:
         """Seal the open batch of a partition, because the next record does not fit into it. Begin another
-        batch, as ``Appender.begin_batch`` does."""
+        batch, and return it.
+
+        The arguments and the result are those of ``Appender.begin_batch``.
+        """
         return self._appender.begin_batch(topic, partition, created, announce)
 
     def seal_if_full(self, batch: Batch) -> None:
@@ -69,7 +72,7 @@ class BatchSealer:
 
     def seal_for_flush(self, unfinished: Iterable[Batch]) -> None:
         """Seal the open batches among *unfinished*, because ``flush`` or ``close`` was called. Make the last
-        batch of each partition due, so that the sender checks the partition."""
+        batch of each partition due, because the sender then checks the whole partition."""
         last: dict[tuple[str, int], Batch] = {}
         for batch in unfinished:
             if not batch.sealed:

@@ -1,4 +1,5 @@
-"""The leaders to which batches have waited too long, so that records without a key go to other partitions."""
+"""Notes which brokers have accepted no request for too long. Records without a key then go to the partitions
+of other leaders."""
 
 import time
 from collections.abc import Callable

@@ -7,8 +7,7 @@ from pyklient.kernel import Appender
 __all__ = ["MemoryUse"]
 
 _MUCH: Final = 8
-"""Much memory is ``buffer_memory`` divided by this number. A thread that waits for memory continues when this
-much is free."""
+"""A thread that waits for memory continues when at least ``buffer_memory`` divided by this number is free."""
 
 
 class MemoryUse:
@@ -18,7 +17,8 @@ class MemoryUse:
         self._appender = appender
         self._limit = limit
         self.much = limit // _MUCH
-        """An eighth of the limit, in bytes."""
+        """The bytes that must be free before a thread that waits for memory continues: an eighth of the
+        limit."""
 
     def fits(self, size: int, limit: int) -> bool:
         """Return True if a batch of *size* bytes can be begun without using more than *limit* bytes."""

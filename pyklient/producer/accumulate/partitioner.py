@@ -15,8 +15,8 @@ from pyklient.errors import ConfigurationError
 __all__ = ["Partitioner", "StickyPartitioner", "as_partitioner"]
 
 _MANY: Final = 5
-"""The number of batches of a partition that may be in flight at the same time, by default. If the sticky
-partition has so many, its next batch would wait."""
+"""If the sticky partition has this number of unfinished batches, another partition becomes the sticky one. By
+default, so many batches of one partition may be in flight, and a further batch would have to wait."""
 
 Partitioner = Callable[[str, bytes | None, int], int]
 """A function ``(topic, key, partition_count) -> partition``. It gets the key as bytes, after the key

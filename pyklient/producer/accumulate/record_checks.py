@@ -60,7 +60,8 @@ class RecordChecker:
 
 
 def _bytes(name: str, given: Any, encoder: Callable[[Any], Any] | None) -> bytes | None:
-    """Return *given*, a key or value, as bytes or None. *name* is "key" or "value"."""
+    """Return *given*, a key or value, as bytes or None. If *encoder* is given, it makes the bytes. *name* is
+    "key" or "value", for error messages."""
     if encoder is not None:
         return encoded_bytes(name, given, encoder(given))
     if given is None or given.__class__ is bytes:

@@ -35,7 +35,8 @@ class UnfinishedBatches:
 
     @property
     def all_may_be_open(self) -> bool:
-        """True unless some of the batches are known to be sealed."""
+        """True if all unfinished batches were added since the last call of ``drain_open``, so that none of
+        them is known to be sealed."""
         return len(self._maybe_open) == len(self._batches)
 
     def all(self) -> list[Batch]:

@@ -19,8 +19,8 @@ class WaitingThreads:
         self.gathering = False
         """True while the first thread has enough memory, but waits until more is released."""
         self.gathered = False
-        """True if the first thread has waited long enough for more memory. The threads then use the memory
-        that is free."""
+        """True if the first thread has waited long enough for more memory than its record needs. The waiting
+        threads then append their records as long as these fit."""
 
     def add(self, wakeup: Wakeup) -> None:
         """Append the thread that waits for *wakeup* to the waiting threads."""

@@ -78,8 +78,8 @@ class BrokerQueue(Timed):
         self._leaders = leaders
         self._changed = changed
         self._given = 0
-        """The number of requests given to the worker so far. ``_done`` counts the requests that the worker
-        has finished."""
+        """The number of requests that were given to the worker, the thread that connects and writes.
+        ``_done`` counts the requests that the worker has finished."""
         self._done = 0
         self._failures = 0
         """The number of failed attempts to reach the broker since the last successful attempt."""

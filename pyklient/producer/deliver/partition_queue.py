@@ -87,8 +87,8 @@ class PartitionQueue(Timed):
         self._retry_at = 0.0
         self._gap = SequenceGap()
         self._checked: Batch | None = None
-        """The first waiting batch at the time when the sender last checked the queue, if that batch was
-        sealed."""
+        """The first waiting batch at the time when the sender last checked the queue. None if that batch was
+        still open."""
 
     def __repr__(self) -> str:
         return (
@@ -273,7 +273,8 @@ class PartitionQueue(Timed):
         return self.outcomes.drain((self._in_flight, self._to_retry))
 
     def without_idempotence(self) -> None:
-        """Send batches without a producer id from now on, because the topic or the broker supports none."""
+        """Send batches without a producer id from now on, because the topic or the broker does not support
+        producer ids."""
         self.sequences = None
         self._gap.clear()
         for batch in self._to_retry:

@@ -47,7 +47,8 @@ class RequestOptions(NamedTuple):
 
     @property
     def max_version(self) -> int:
-        """The newest version of Produce that may be used now."""
+        """The newest version of Produce that may be used now. In a transaction, the version of the protocol
+        for transactions limits it."""
         return MAX_PRODUCE_VERSION if self.transaction is None else self.transaction.max_produce_version
 
 

@@ -112,8 +112,8 @@ class ProducerIdentity(Timed):
     def forget(self, sequences: Sequences | None) -> None:
         """Forget *sequences*, which belongs to a partition that has no unfinished batch.
 
-        Later records of the partition get a later epoch. Otherwise the broker would mistake these records for
-        batches that it has already stored.
+        Later records of the partition get a later epoch, because their sequence numbers begin at 0 again. In
+        the same epoch, the broker would mistake these records for batches that it has already stored.
         """
         identity = self.current
         if identity is None or sequences is None or sequences.producer_id != identity.producer_id:

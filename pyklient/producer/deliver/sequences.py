@@ -90,8 +90,10 @@ class Sequences:
             self.used_up, self.producer_id = self.producer_id, -1
 
     def end_of_transaction(self) -> None:
-        """If batches of the aborted transaction have failed, continue after the last stored batch. If a
-        failed batch may have been stored, the producer has a new epoch, and ``adopt`` follows.
+        """If batches of the aborted transaction have failed, continue after the last stored batch.
+
+        If it is not certain that a failed batch was not stored, the producer has got a new epoch. The caller
+        then calls ``adopt`` with this epoch.
         """
         if self.broken:
             self._next = self._stored

@@ -159,7 +159,7 @@ class TransactionBatches(Timed):
 
     def _in_vain(self) -> KafkaError | None:
         """Return an error if the transaction cannot be committed any more, so that adding partitions is
-        useless."""
+        useless. Otherwise return None."""
         return self._transaction.dropping
 
     def _ask(self, serial: int, identity: Identity, partitions: frozenset[TopicPartition]) -> None:

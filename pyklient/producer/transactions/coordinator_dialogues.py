@@ -55,19 +55,22 @@ _LAST_OF_VERSION_1: Final = 4
 version 2 (KIP-890)."""
 _TRIES_FOR_NEW_TOPIC: Final = 10
 _PAUSE_FOR_NEW_TOPIC: Final = 0.5
-"""The largest number of attempts to send offsets while a partition does not exist, and the seconds between
-two attempts. The group coordinator may not know a new topic yet."""
+"""The seconds between two attempts to send offsets while a partition does not exist, because the group
+coordinator may not know a new topic yet. There are at most ``_TRIES_FOR_NEW_TOPIC`` attempts."""
 _ABORTED: Final = ("PrepareAbort", "CompleteAbort")
 """The states of a transactional id whose last transaction is aborted."""
 _SHORTEST_PAUSE: Final = 0.005
 _LONGEST_PAUSE: Final = 0.1
-"""The first and the longest pause, in seconds, before a request is sent again because the coordinator still
-completes the previous transaction. That usually takes some milliseconds."""
+"""The longest pause, in seconds, before a request is sent again because the coordinator still completes the
+previous transaction. That usually takes some milliseconds, so the first pause is ``_SHORTEST_PAUSE``."""
 
 
 class Coordinator:
-    """The coordinator of the transactional id or group *key*. It is looked up when it is first needed, and
-    again after it has moved. Dialogues in several threads may share one Coordinator."""
+    """The coordinator of the transactional id or group *key*. *key_type* is TRANSACTION or GROUP.
+
+    The coordinator is looked up when it is first needed, and again after it has moved. Dialogues in several
+    threads may share one Coordinator.
+    """
 
     def __init__(self, key: str, key_type: int = TRANSACTION) -> None:
         self._key = key
@@ -80,7 +83,8 @@ class Coordinator:
         return cls(group_id, GROUP)
 
     def ask(self, attempt: Callable[[int], Dialogue[_T]]) -> Dialogue[_T]:
-        """Run the dialogue ``attempt(node)`` with the coordinator's node, again and again until it succeeds.
+        """Run the dialogue ``attempt(node_id)``, again and again until it succeeds. *node_id* is the
+        coordinator.
 
         Raises the error of an attempt if the error is not ``retriable``.
         """

@@ -53,7 +53,7 @@ class StateMachine:
         self._error: TransactionError | None = None
         """The error of a producer that was fenced, or that cannot continue."""
         self._send_errors = {state: self._outside("send", state) for state in State}
-        """The error of a ``send`` in each state."""
+        """For each state, the error that ``send`` raises in this state."""
         accumulator.hold(self._send_errors[self.state])
 
     def call(self, name: str, timeout: float | None) -> "_Call":
