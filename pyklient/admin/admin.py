@@ -349,7 +349,8 @@ def _group(group_id: str) -> str:
 
 
 def _left(timeout: float, began: float) -> float:
-    """Return the seconds that are left of *timeout*, for a call that began at the time *began*."""
+    """Return the seconds that are left of *timeout*, for a call that began at the time *began*
+    (``time.monotonic``)."""
     return max(timeout - (time.monotonic() - began), 0.001)
 
 

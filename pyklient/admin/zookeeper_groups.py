@@ -39,7 +39,7 @@ _Value = TypeVar("_Value")
 
 @dataclass(slots=True)
 class GroupNodes:
-    """The content of a group's nodes.
+    """The content of the nodes that a group has in ZooKeeper.
 
     ``partitions`` maps each topic of the group to its partitions, or to None if the topic does not exist.
     ``errors`` maps each partition to its errors; the key None has the errors that belong to no partition.

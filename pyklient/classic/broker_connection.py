@@ -40,8 +40,8 @@ class BrokerConnection:
     answered a further request: Kafka 0.9 to 0.10.1 can lose the last requests of a closed connection, and
     0.10.2 and 0.11.0.0 can change the order of two of them (KAFKA-3703, KAFKA-5587).
 
-    In the profile 0.7, the connection is also replaced after ``reconnect.interval`` requests, and after
-    ``reconnect.time.interval.ms``.
+    If the producer follows the rules of Kafka 0.7 (the profile 0.7), the connection is also replaced after
+    ``reconnect.interval`` requests, and after ``reconnect.time.interval.ms``.
     """
 
     def __init__(self, config: ClassicProducerConfig, endpoint: Endpoint) -> None:
@@ -53,7 +53,8 @@ class BrokerConnection:
         self._opening: SingleFlight[str, Connection] = SingleFlight()
         self._connection: Connection | None = None
         self._requests = 0
-        """The number of requests on the connection, in the profile 0.7."""
+        """The number of requests that were sent on the connection. Counted only in a producer of Kafka
+        0.7."""
         self._opened_at = 0.0
         self._told: Connection | None = None
         """The connection over which the last request was sent, if this request has no response. Otherwise

@@ -18,9 +18,10 @@ class CallbackHandler:
     """The base class of hooks, which an asynchronous producer calls. A program overrides the hooks that it
     needs. By default, a hook changes nothing.
 
-    An item is a QueueItem in the profile 0.7, and a KeyedMessage otherwise. For one item, the hooks are
-    called in this order: ``before_enqueue``, ``after_enqueue``, ``after_dequeuing_existing_data``,
-    ``before_sending_data``. While the producer closes, ``last_batch_before_close`` and ``close`` follow.
+    An item is a QueueItem if the producer follows the rules of Kafka 0.7 (the profile 0.7), and a
+    KeyedMessage otherwise. For one item, the hooks are called in this order: ``before_enqueue``,
+    ``after_enqueue``, ``after_dequeuing_existing_data``, ``before_sending_data``. While the producer closes,
+    ``last_batch_before_close`` and ``close`` follow.
 
     An exception of ``init`` or ``before_enqueue`` is raised to the caller. Exceptions of the other hooks are
     logged, and the producer goes on. A synchronous producer has no queue and calls no hooks.

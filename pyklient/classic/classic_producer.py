@@ -241,7 +241,7 @@ def _queue_items(messages: Sequence[Any], candidates: PartitionCandidates) -> li
     """Choose a partition for each of *messages*, and return them as items for these partitions."""
     for data in messages:
         if not isinstance(data, ProducerData):
-            raise TypeError(f"send takes ProducerData in the profile 0.7, not {type(data).__name__}")
+            raise TypeError(f"with profile='0.7', send takes ProducerData, not {type(data).__name__}")
     return [item for data in messages for item in candidates.queue_items(data)]
 
 

@@ -8,10 +8,10 @@ __all__ = ["EncodedMessages"]
 class EncodedMessages:
     """Messages in the order in which they are sent: as the program has given them, and as bytes.
 
-    ``given`` has the KeyedMessages, or the QueueItems in the profile 0.7. ``values`` and ``keys`` have the
-    bytes of the messages and of their keys, in the same order; ``keys`` is None if no message has a key.
-    ``keyless_topic`` is the topic of all messages if none has a key or a partition key, and None if the
-    messages have to be looked at one by one.
+    ``given`` has the KeyedMessages, or the QueueItems of a producer that follows the rules of Kafka 0.7.
+    ``values`` and ``keys`` have the bytes of the messages and of their keys, in the same order; ``keys`` is
+    None if no message has a key. ``keyless_topic`` is the topic of all messages if none has a key or a
+    partition key, and None if the messages have to be looked at one by one.
     """
 
     __slots__ = ("given", "keyless_topic", "keys", "values")

@@ -16,12 +16,13 @@ class EventHandler(ABC):
 
     def init(self, properties: Mapping[str, str]) -> None:
         """Prepare for the first batch. *properties* has the content of the property ``event.handler.props``,
-        which only the profile 0.7 has. Does nothing by default."""
+        which only Kafka 0.7 has. Does nothing by default."""
         return
 
     @abstractmethod
     def handle(self, messages: Sequence[Any]) -> None:
-        """Send *messages*, which are KeyedMessages, or QueueItems in the profile 0.7.
+        """Send *messages*, which are KeyedMessages, or QueueItems if the producer follows the rules of Kafka
+        0.7 (the profile 0.7).
 
         A synchronous producer raises the error of this method in ``send``. The send thread of an asynchronous
         producer logs the error, and goes on with the next batch.

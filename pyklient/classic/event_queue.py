@@ -29,7 +29,7 @@ has not run yet. In this case, the send thread is only waiting for the GIL, and 
 
 
 class EventQueue(Generic[_Event]):
-    """A queue of at most *capacity* events.
+    """A queue of at most *capacity* events: the messages that a program has passed to ``send``.
 
     *enqueue_timeout* is the number of seconds for which a put waits while the queue is full. 0 means that it
     does not wait, and None that it waits without a limit. ``events`` are the events in the queue.

@@ -36,7 +36,8 @@ class BrokerPartition(NamedTuple):
 
 
 class _KnownCandidates:
-    """The candidates of each topic, and the time at which a thread asked for them.
+    """The candidates of each topic (the partitions among which the producer chooses), and the time at which a
+    thread asked for them.
 
     If the cluster changes, a new and empty dictionary replaces the old one. A thread that asks for candidates
     stores the answer in the dictionary that was current before the request. So the answer to a request from

@@ -1,7 +1,7 @@
 """The options of a classic producer, as values that are checked and complete.
 
-The names are those of Kafka 0.8, with underscores, and the defaults are those of the profile 0.8. The options
-that exist only in Kafka 0.7 are at the end.
+The names are those of Kafka 0.8, with underscores, and the defaults are those of Kafka 0.8. The options that
+exist only in Kafka 0.7 are at the end.
 """
 
 import time
@@ -60,7 +60,7 @@ class ClassicProducerConfig:
     profile: ProfileName = "0.8"
     metadata_broker_list: str | None = None
     """The addresses of some brokers, as ``host:port,host:port``. The producer asks these brokers for all
-    others. Required in the profiles 0.8 and 0.10."""
+    others. Required unless ``profile`` is "0.7"."""
     producer_type: Literal["sync", "async"] = "sync"
     encoder: Encoder = field(default_factory=DefaultEncoder)
     key_encoder: Encoder | None = None
@@ -74,20 +74,20 @@ class ClassicProducerConfig:
     request_required_acks: int = 0
     request_timeout_ms: int = 10_000
     message_send_max_retries: int = 3
-    """The number of times that failed messages are sent again. In the profile 0.7, the property is
-    ``num.retries``, and its default is 0."""
+    """The number of times that failed messages are sent again. In Kafka 0.7, the property is ``num.retries``,
+    and its default is 0."""
     retry_backoff_ms: int = 100
     topic_metadata_refresh_interval_ms: int = 600_000
     queue_buffering_max_ms: int = 5_000
-    """The longest time that a message waits until its batch is full. In the profile 0.7, the property is
+    """The longest time that a message waits until its batch is full. In Kafka 0.7, the property is
     ``queue.time``."""
     queue_buffering_max_messages: int = 10_000
-    """The number of messages that fit into the queue. In the profile 0.7, the property is ``queue.size``."""
+    """The number of messages that fit into the queue. In Kafka 0.7, the property is ``queue.size``."""
     queue_enqueue_timeout_ms: int = -1
-    """The longest time that ``send`` waits while the queue is full; -1 means without a limit. In the profile
-    0.7, the property is ``queue.enqueueTimeout.ms``, and its default is 0."""
+    """The longest time that ``send`` waits while the queue is full; -1 means without a limit. In Kafka 0.7,
+    the property is ``queue.enqueueTimeout.ms``, and its default is 0."""
     batch_num_messages: int = 200
-    """The number of messages in a full batch. In the profile 0.7, the property is ``batch.size``."""
+    """The number of messages in a full batch. In Kafka 0.7, the property is ``batch.size``."""
     send_buffer_bytes: int = 102_400
     client_id: str = ""
 
@@ -106,8 +106,8 @@ class ClassicProducerConfig:
     reconnect_time_interval_ms: int = 10_000_000
     """The time after which a connection is replaced by a new one. A negative number means never."""
     max_message_size: int | None = None
-    """The largest size of a message in bytes. None means that only the broker has a limit. In the profile
-    0.7, the default is 1,000,000."""
+    """The largest size of a message in bytes. None means that only the broker has a limit. In Kafka 0.7, the
+    default is 1,000,000."""
     callback_handler_props: Mapping[str, str] = field(default_factory=dict)
     event_handler_props: Mapping[str, str] = field(default_factory=dict)
 

@@ -17,8 +17,8 @@ _CLOSE_TIMEOUT: Final = 2.0
 
 
 class ProducerPool:
-    """The SyncProducers of a classic producer, by the ids of their brokers. Safe to use from several
-    threads."""
+    """The SyncProducers of a classic producer, each of which sends to one broker, by the ids of the brokers.
+    Safe to use from several threads."""
 
     def __init__(self, config: ClassicProducerConfig) -> None:
         self._config = config

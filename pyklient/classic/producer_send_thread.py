@@ -2,8 +2,8 @@
 the event handler.
 
 A batch is passed to the event handler when it is full. It is also passed on when the queue is empty, and the
-queue time has passed since the previous batch. So if messages arrive all the time, a batch may wait longer
-than the queue time until it is full, as in Kafka.
+queue time (``queue.buffering.max.ms``) has passed since the previous batch. So if messages arrive all the
+time, a batch may wait longer than the queue time until it is full, as in Kafka.
 """
 
 import logging
@@ -26,15 +26,15 @@ __all__ = ["ProducerSendThread"]
 log = logging.getLogger("pyklient.producer")
 
 _SHORTEST_QUEUE_TIME: Final = 0.001
-"""The shortest queue time in seconds. With a queue time of 0, the thread would never pause while the queue is
-empty."""
+"""The shortest queue time (``queue.buffering.max.ms``), in seconds. With a queue time of 0, the thread would
+never pause while the queue is empty."""
 
 
 class ProducerSendThread:
     """The thread that owns the event handler, and calls the hooks of the callback handler.
 
-    It ends when the queue is closed and empty. Then it closes the event handler, then the callback
-    handler, and finally the *candidates*, if the profile is 0.7. *queue_time* is in seconds.
+    It ends when the queue is closed and empty. Then it closes the event handler, then the callback handler,
+    and finally the *candidates*, which only a producer of Kafka 0.7 has. *queue_time* is in seconds.
     """
 
     def __init__(

@@ -178,8 +178,8 @@ class AsyncSending(Sending):
 
     @property
     def buffer(self) -> EventBuffer | None:
-        """The buffer of the queue, to which the kernel adds messages. None if there are hooks or if the
-        profile is 0.7: in these cases, the kernel must not add messages itself."""
+        """The buffer of the queue, to which the kernel adds messages. None if there are hooks, or if the
+        producer follows the rules of Kafka 0.7: in these cases, the kernel must not add messages itself."""
         return None if self._config.is_0_7 or self._callback_handler is not None else self._queue.events
 
     def send(self, items: Sequence[Any]) -> None:

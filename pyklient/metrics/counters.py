@@ -1,7 +1,8 @@
 """The counters behind the metrics: throughput with its rate, durations with their quantiles, and errors.
 
 A counter belongs to the object whose work it counts. One thread at a time adds to it, and any thread may read
-it without a lock. Nothing is counted per record: the thread adds once for each batch, chunk or request.
+it without a lock. Nothing is counted per record: the thread adds once for each batch, each group of messages
+that are read together, or each request.
 """
 
 from bisect import bisect_left, bisect_right

@@ -176,7 +176,7 @@ class ProducerMetrics:
 
     @property
     def throttle_time(self) -> float:
-        """The seconds for which the brokers have asked this producer to wait."""
+        """The seconds for which the brokers have asked this producer to wait, because it exceeded a quota."""
         return sum(each.throttle_time for each in self.brokers.values())
 
 
@@ -187,8 +187,8 @@ class ConsumedPartition:
     assigned: bool = True
     """True if the consumer reads the partition now."""
     consumed: Throughput = field(default_factory=Throughput)
-    """The records that were handed out, and their fetched bytes (compressed). A record that is handed out
-    twice counts twice."""
+    """The records that the program's loops have got, and their fetched bytes (compressed). A record that a
+    loop gets twice counts twice."""
     fetched: Throughput = field(default_factory=Throughput)
     """The fetched bytes of the partition. ``batches`` is the number of fetch responses with records of the
     partition. ``records`` is always 0."""
@@ -253,7 +253,7 @@ class ConsumerMetrics:
     age: float
     """The seconds since the connector was made."""
     consumed: Throughput
-    """The records that were handed out, from all partitions that were ever assigned."""
+    """The records that the program's loops have got, from all partitions that were ever assigned."""
     fetched: Throughput
     """The fetched bytes of all partitions. ``batches`` is the number of fetch responses with records, counted
     for each partition. ``records`` is always 0."""
@@ -286,5 +286,6 @@ class ConsumerMetrics:
 
     @property
     def throttle_time(self) -> float:
-        """The seconds for which the brokers have asked this connector to wait."""
+        """The seconds for which the brokers have asked this connector to wait, because it exceeded a
+        quota."""
         return sum(each.throttle_time for each in self.brokers.values())

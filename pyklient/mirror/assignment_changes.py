@@ -47,7 +47,8 @@ class AssignmentChange:
 
 
 class AssignmentChanges(ConsumerRebalanceListener):
-    """The listener of a task's connector. *make* makes one change.
+    """The rebalance listener of the consumer with which a task of a mirror reads. *make* is the function that
+    makes one change.
 
     The thread of the task calls ``make_all`` often while ``task_makes_them`` is true. Otherwise, the
     rebalance thread makes the changes itself.

@@ -65,12 +65,13 @@ class CopySender:
         self._outage = Outage(_log, f"mirroring to {producer!r}", "mirror_outage")
 
     def lose(self, partitions: Collection[TopicPartition]) -> None:
-        """Stop sending the messages in hand of *partitions*, which this member has lost. Messages that the
-        present call of :meth:`send` has sent already are not counted as sent."""
+        """Stop sending the messages of *partitions* that the task has read, because this member has lost
+        *partitions*. Messages that the present call of :meth:`send` has sent already are not counted as
+        sent."""
         self._lost.update(partitions)
 
     def forget_lost(self) -> None:
-        """Forget which partitions are lost, because the messages in hand are done."""
+        """Forget which partitions are lost, because no message of them is left to send."""
         self._lost.clear()
 
     def send(self, messages: list[Message]) -> None:
@@ -154,8 +155,8 @@ class CopySender:
         sent.append((TopicPartition(topic, partition), offset, offset + 1, delivery))
 
     def _handle_message(self, message: Message, sent: list[Sent]) -> None:
-        """Send the records that the handler returns for *message*. Only the last of these records moves the
-        position, so the message counts as copied when all of them are confirmed."""
+        """Send the records that the handler returns for *message*. The offset of *message* is committed only
+        after all of these records are confirmed, because it belongs to the last of them."""
         source, offset = TopicPartition(message.topic, message.partition), message.offset
         deliveries = [self._send(message, record) for record in self._handled(message)] or [None]
         sent += [(source, offset, offset, delivery) for delivery in deliveries[:-1]]

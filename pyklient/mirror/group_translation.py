@@ -127,7 +127,8 @@ class GroupTranslation:
         once."""
 
     def translate(self, syncs: Mapping[TopicPartition, Sequence[StoredSync]]) -> None:
-        """Commit the translated offsets of the partitions in *syncs*.
+        """Commit the translated offsets of the partitions in *syncs*, which has the stored offset syncs of
+        each partition: they tell which offsets its records have in the target cluster.
 
         A group with members in the target cluster is left alone. An error is logged, and the next call tries
         again. When the mirror is stopping, the remaining groups are left out.
@@ -178,8 +179,9 @@ class GroupTranslation:
 
 
 def _read_syncs(options: Mapping[str, Any], mirror_group: str) -> dict[TopicPartition, list[StoredSync]]:
-    """Return the stored syncs of the mirror, in the order of their offsets. *options* are those of a consumer
-    of the target cluster."""
+    """Return the offset syncs that the mirror has stored in the target cluster, in the order of their
+    offsets. They tell which offsets the copied records have in both clusters. *options* are those of a
+    consumer of the target cluster."""
     try:
         stored = read_syncs(read_options(options), mirror_group)
     except BrokerError as error:
@@ -192,8 +194,8 @@ def _read_syncs(options: Mapping[str, Any], mirror_group: str) -> dict[TopicPart
 def _fitting(
     syncs: Mapping[TopicPartition, Sequence[StoredSync]], topic_ids: Mapping[str, str | None]
 ) -> dict[TopicPartition, list[OffsetSync]]:
-    """Return *syncs* without the syncs of deleted topics. *topic_ids* has the ids of the topics in the target
-    cluster."""
+    """Return *syncs*, the stored offset syncs of each partition, without the syncs of deleted topics.
+    *topic_ids* has the ids of the topics in the target cluster."""
     return {
         source: [each.sync for each in stored if each.fits(topic_ids.get(source.topic))]
         for source, stored in syncs.items()
@@ -216,7 +218,7 @@ def _translate(
     syncs: Mapping[TopicPartition, Sequence[OffsetSync]],
 ) -> tuple[dict[TopicPartition, TranslatedOffset], dict[TopicPartition, str]]:
     """Return the translated offsets of the group, and the reasons why the offsets of the other partitions in
-    *committed* are not translated. All partitions have an entry in *syncs*."""
+    *committed* are not translated. *syncs* has the offset syncs of each partition in *committed*."""
     found: dict[TopicPartition, TranslatedOffset] = {}
     left_out: dict[TopicPartition, str] = {}
     if not committed:
@@ -249,8 +251,8 @@ def _reason(
     left_out: Mapping[TopicPartition, str],
 ) -> str:
     """Return the reason why no offset of the group can be translated, and what to do. *syncs* are the
-    partitions for which the mirror has stored syncs. *committed* are the partitions for which the group has
-    committed offsets."""
+    partitions for which the mirror has stored offset syncs, without which no offset can be translated.
+    *committed* are the partitions for which the group has committed offsets."""
     if left_out:
         reasons = [f"{each}: {reason}" for each, reason in sorted(left_out.items())]
         more = f" (and {len(reasons) - _MOST_SHOWN} more)" if len(reasons) > _MOST_SHOWN else ""

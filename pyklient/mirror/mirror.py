@@ -254,8 +254,9 @@ class Mirror:
             self._stopping.set()
 
     def _syncs(self, admin: TargetAdmin, producer: Producer, source: Admin) -> PartitionSyncs:
-        """Return the offset syncs of this mirror. *admin* and *producer* are clients of the target cluster,
-        and *source* is one of the source cluster."""
+        """Return the object that stores the offset syncs of this mirror: which offsets the copied records
+        have in both clusters. *admin* and *producer* are clients of the target cluster, and *source* is one
+        of the source cluster."""
         reading = known_options(ConsumerConfig, self._target)
         return PartitionSyncs(reading, self._mirror_group, admin, producer, source)
 

@@ -19,7 +19,8 @@ class MirrorMetrics:
     sources: tuple[ConsumerMetrics, ...]
     """The metrics of the consumers, in the order of the source clusters."""
     target: ProducerMetrics
-    """The metrics of the producer, which also sends the offset syncs of a mirror with ``groups``."""
+    """The metrics of the producer. If the mirror has ``groups``, they include the records in which it stores
+    how offsets are translated."""
     dropped_records: int
     """The number of records that could not be sent, and were dropped (``abort_on_send_failure=False``)."""
     has_assignment: bool = True

@@ -72,7 +72,7 @@ class OffsetSyncs:
         self._changed: set[int] = set()
         self._horizon = horizon
         self._held: list[OffsetSync] = []
-        """The syncs that are held back."""
+        """The syncs that are held back until all records with unknown copies have been copied again."""
         self._position = 0
         """The source offset after the last record that was copied."""
         self._copied_end = max((each.end for each in self._slots.values()), default=0)
@@ -121,7 +121,7 @@ class OffsetSyncs:
         self._copied_end, self._counted = max(self._copied_end, self._position), 0
 
     def _has_all_copies(self) -> bool:
-        """Return True if the records of all unknown copies come before the position."""
+        """Return True if all records of which there are unknown copies have been copied again."""
         return self._counted >= self._unknown or (
             self._horizon is not None and self._position >= self._horizon
         )
@@ -158,13 +158,13 @@ class OffsetSyncs:
         self._put(next(slot for slot in range(_MOST_SYNCS) if slot not in self._slots), sync)
 
     def pop_changes(self) -> dict[int, OffsetSync | None]:
-        """Return the slots that have changed since the last call, with their syncs. None stands for an empty
-        slot."""
+        """Return the slots that have changed since the last call, each with its sync, so that the caller
+        stores them. None stands for an empty slot."""
         changed, self._changed = self._changed, set()
         return {slot: self._slots.get(slot) for slot in sorted(changed)}
 
     def store_all(self) -> None:
-        """Let ``pop_changes`` return all slots."""
+        """Let ``pop_changes`` return all slots, because all syncs have to be stored again."""
         self._changed.update(self._slots)
 
     def keep_changes(self, slots: Iterable[int]) -> None:

@@ -31,7 +31,7 @@ _LONGEST_PAUSE: Final = 30.0
 
 
 class _Sent(NamedTuple):
-    """The sync in one slot of a partition, which was sent to the target cluster."""
+    """An offset sync that was sent to the target cluster, to be stored in one slot of its partition."""
 
     source: TopicPartition
     syncs: OffsetSyncs
@@ -59,8 +59,8 @@ class PartitionSyncs:
         source: Admin,
     ) -> None:
         self.latest: Mapping[TopicPartition, tuple[StoredSync, ...]] = {}
-        """The syncs of each partition, as of the last commit. It is replaced as a whole, so that another
-        thread may read it."""
+        """The offset syncs of each partition, as of the last commit. The mapping is replaced as a whole, so
+        that another thread may read it."""
         self._options = options
         self._mirror_group = mirror_group
         self._admin = admin
@@ -70,21 +70,23 @@ class PartitionSyncs:
         self._topic_ids: dict[str, str] = {}
         """The ids of the target topics, as of the last look-up."""
         self._unread: set[TopicPartition] = set()
-        """The partitions whose stored syncs could not be read yet."""
+        """The partitions whose offset syncs could not be read from the target cluster yet."""
         self._due: set[TopicPartition] = set()
-        """The partitions whose offsets were committed, and whose syncs must be stored next."""
+        """The partitions whose offsets were committed, and whose offset syncs must be stored next."""
         self._sent: list[_Sent] = []
-        """The slots that were sent to the target cluster and are not confirmed yet. No other slots are sent
+        """The offset syncs that were sent to the target cluster and are not confirmed yet. No others are sent
         meanwhile."""
         self._backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)
         self._failures = 0
-        """The number of failed attempts to store syncs, since the last time that all syncs were stored."""
+        """The number of failed attempts to store offset syncs, since the last time that all of them were
+        stored."""
         self._try_at = 0.0
         """The time of the next attempt after a failure."""
         self._outage = Outage(_log, f"storing offset syncs in topic {SYNC_TOPIC}", "mirror_syncs_outage")
 
     def begin(self, partitions: Collection[TopicPartition], *, assigned: bool) -> None:
-        """Forget the syncs of *partitions*. If they are *assigned* now, continue with their stored syncs.
+        """Forget the offset syncs of *partitions* in memory. If *assigned* is true, this task copies
+        *partitions* from now on, and continues with their offset syncs in the target cluster.
 
         If the stored syncs cannot be read now, they are read when the target cluster has confirmed the first
         records.
@@ -100,10 +102,16 @@ class PartitionSyncs:
             self._read(partitions)
         except KafkaError as error:
             self._unread.update(partitions)
-            _log.warning("the offset syncs in topic %s cannot be read yet: %s", SYNC_TOPIC, error)
+            _log.warning(
+                "the mirror cannot read its offset syncs (the offsets of copied records in both clusters) "
+                "from topic %s. It tries again. The error: %s",
+                SYNC_TOPIC,
+                error,
+            )
 
     def note(self, confirmed: Iterable[ConfirmedRecords]) -> None:
-        """Remember that the target cluster has stored the records *confirmed*."""
+        """Remember which offsets the records *confirmed* have in the target cluster, which has stored
+        them."""
         for each in confirmed:
             if each.source in self._unread:
                 self._read_unread()
@@ -111,8 +119,8 @@ class PartitionSyncs:
                 syncs.note(each.offset, each.target_offset, each.record_count)
 
     def _read_unread(self) -> None:
-        """Read the stored syncs that could not be read before. If that fails again, begin without syncs. A
-        committed offset that is smaller than the offset of the next copied record is then translated to the
+        """Read the stored offset syncs that could not be read before. If that fails again, begin without any.
+        A committed offset that is smaller than the offset of the next copied record is then translated to the
         start of the log."""
         partitions, self._unread = self._unread, set()
         try:
@@ -120,8 +128,8 @@ class PartitionSyncs:
         except KafkaError as error:
             self._continue_with({}, partitions)
             _log.warning(
-                "the offset syncs in topic %s cannot be read, so groups that move to the target cluster may "
-                "read more records twice: %s",
+                "the mirror cannot read its offset syncs (the offsets of copied records in both clusters) "
+                "from topic %s, so groups that move to the target cluster may read more records twice: %s",
                 SYNC_TOPIC,
                 error,
             )
@@ -143,23 +151,23 @@ class PartitionSyncs:
         self._show(partitions)
 
     def store(self, partitions: Iterable[TopicPartition]) -> None:
-        """Store the syncs of *partitions*, whose offsets were committed. After a failure, :meth:`retry` tries
-        again."""
+        """Store the offset syncs of *partitions*, whose offsets were committed. After a failure,
+        :meth:`retry` tries again."""
         self._due.update(each for each in partitions if each in self._syncs)
         self._look_for_results()
         if self._due and time.monotonic() >= self._try_at:
             self._try(_CALL_TIMEOUT)
 
     def retry(self) -> None:
-        """Store the syncs that could not be stored yet, if the pause after the last failure is over. The task
-        calls this often."""
+        """Store the offset syncs that could not be stored yet, if the pause after the last failure is over.
+        The task calls this often."""
         self._look_for_results()
         if self._due and not self._sent and time.monotonic() >= self._try_at:
             self._try(_CALL_TIMEOUT)
 
     def flush(self, timeout: float) -> None:
-        """Store all syncs of committed offsets. Wait until they are stored, for *timeout* seconds at most,
-        and try again after failures."""
+        """Store all offset syncs of committed offsets. Wait until they are stored, for *timeout* seconds at
+        most, and try again after failures."""
         deadline = time.monotonic() + timeout
         while True:
             self._look_for_results()
@@ -167,8 +175,9 @@ class PartitionSyncs:
                 return
             if (left := deadline - time.monotonic()) <= 0:
                 _log.warning(
-                    "the last offset syncs of %s were not stored in topic %s within %g s, so groups that "
-                    "move to the target cluster may read more records twice",
+                    "the last offset syncs of %s were not stored in topic %s within %g s. They tell which "
+                    "offsets the copied records have, so groups that move to the target cluster may read "
+                    "more records twice",
                     counted(len(self._due.union(each.source for each in self._sent)), "partition"),
                     SYNC_TOPIC,
                     timeout,
@@ -182,8 +191,8 @@ class PartitionSyncs:
                 self._try(min(left, _CALL_TIMEOUT))
 
     def _try(self, timeout: float) -> None:
-        """Send the syncs that are due, unless earlier syncs are not confirmed yet. *timeout* is the time-out
-        of a call to the target cluster, in seconds."""
+        """Send the offset syncs that are due, unless earlier ones are not confirmed yet. *timeout* is the
+        time-out of a call to the target cluster, in seconds."""
         try:
             self._find_topics(timeout)
             self._show(self._due)
@@ -198,22 +207,23 @@ class PartitionSyncs:
         try:
             self._producer.flush(timeout)
         except KafkaError as error:
-            _log.debug("some offset syncs are not stored yet: %s", error)
+            _log.debug("some offset syncs (the offsets of copied records) are not stored yet: %s", error)
 
     def _succeeded(self) -> None:
-        """Note the end of an outage if all syncs are stored."""
+        """If all offset syncs are stored, forget the failures before, and log that storing works again."""
         if self._failures and not self._sent and not self._due:
             self._failures, self._try_at = 0, 0.0
             self._outage.ended()
 
     def _failed(self, error: BaseException) -> None:
-        """Note that an attempt to store syncs has failed with *error*."""
+        """Count an attempt to store offset syncs that has failed with *error*, and set the time of the next
+        attempt."""
         self._failures += 1
         self._try_at = time.monotonic() + self._backoff.pause(self._failures)
         self._outage.failed(error, "trying again")
 
     def _show(self, partitions: Collection[TopicPartition]) -> None:
-        """Store the present syncs of *partitions* in ``latest``."""
+        """Copy the present offset syncs of *partitions* to ``latest``, where another thread may read them."""
         self.latest = {
             **self.latest,
             **{
@@ -225,8 +235,8 @@ class PartitionSyncs:
         }
 
     def _send(self) -> None:
-        """Send the slots that have changed. If one of them cannot be sent, raise the error; the remaining
-        slots are then sent later."""
+        """Send the offset syncs that have changed. If one of them cannot be sent, raise the error; the
+        remaining ones are then sent later."""
         for source in sorted(self._due):
             syncs = self._syncs[source]
             changes = syncs.pop_changes()
@@ -242,7 +252,7 @@ class PartitionSyncs:
             self._due.discard(source)
 
     def _look_for_results(self) -> None:
-        """Find the syncs that could not be stored, so that they are sent again."""
+        """Find the offset syncs that could not be stored, so that they are sent again."""
         waiting: list[_Sent] = []
         failure: BaseException | None = None
         for each in self._sent:
@@ -259,8 +269,8 @@ class PartitionSyncs:
         self._succeeded()
 
     def _find_topics(self, timeout: float) -> None:
-        """Find the ids of the target topics. Forget the syncs of topics that were deleted and created again
-        since the last call. If the topic that stores the syncs is gone, create it, and let all syncs be
+        """Find the ids of the target topics. Forget the offset syncs of topics that were deleted and created
+        again since the last call. If the topic that stores the syncs is gone, create it, and let all syncs be
         stored again."""
         found = self._admin.topic_ids(timeout)
         is_new = SYNC_TOPIC not in found and create_sync_topic(self._admin, timeout)
@@ -279,15 +289,15 @@ class PartitionSyncs:
             self._due.update(self._syncs)
 
     def _forget_syncs(self, topic: str) -> None:
-        """Forget the syncs of *topic*, whose offsets in the target cluster begin again at 0."""
+        """Forget the offset syncs of *topic*, whose offsets in the target cluster begin again at 0."""
         again = [each for each in self._syncs if each.topic == topic]
         for each in again:
             self._syncs[each].forget_all()
         self._due.update(again)
         if again:
             _log.warning(
-                "topic %s was deleted and created again in the target cluster; until there are new offset "
-                "syncs, the offsets of groups are translated to its start",
+                "topic %s was deleted and created again in the target cluster; until the mirror has copied "
+                "records to it, the offsets of groups are translated to its start",
                 topic,
             )
 

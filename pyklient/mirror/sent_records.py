@@ -129,8 +129,9 @@ class SentRecords:
     """The records of the assigned source partitions that were sent and are not confirmed yet. Only one thread
     uses this object.
 
-    If *skip_failed* is true, the position moves past records that could not be delivered. Otherwise it stays
-    before the first of them. Confirmed records are returned only if *tell_confirmed* is true.
+    The position of a partition is the offset to commit: all records before it are confirmed. If *skip_failed*
+    is true, the position moves past records that could not be delivered. Otherwise it stays before the first
+    of them. Confirmed records are returned only if *tell_confirmed* is true.
     """
 
     def __init__(self, *, skip_failed: bool, tell_confirmed: bool) -> None:

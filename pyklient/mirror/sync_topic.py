@@ -23,12 +23,13 @@ _log = logging.getLogger("pyklient.mirror")
 
 SYNC_TOPIC: Final = "pyklient-mirror-syncs"
 _REPLICAS: Final = 3
-"""The number of replicas of the topic, if the target cluster has at least that many brokers."""
+"""The number of replicas of the topic for offset syncs, if the target cluster has at least that many
+brokers."""
 
 
 class StoredSync(NamedTuple):
-    """A sync, and the id (KIP-516) of the target topic to which its target offsets belong. The id is None
-    with brokers before 2.8."""
+    """An offset sync, and the id (KIP-516) of the target topic to which its target offsets belong. The id is
+    None with brokers before 2.8."""
 
     sync: OffsetSync
     topic_id: str | None
@@ -40,8 +41,8 @@ class StoredSync(NamedTuple):
 
 
 def create_sync_topic(admin: Admin, timeout: float) -> bool:
-    """Create the topic in the cluster of *admin*. Return False if it exists. *timeout* is the time-out of
-    each call, in seconds."""
+    """Create the topic in which mirrors store their offset syncs, in the cluster of *admin*. Return False if
+    it exists. *timeout* is the time-out of each call, in seconds."""
     replicas = min(_REPLICAS, max(1, len(admin.cluster(timeout).brokers)))
     try:
         admin.create_topic(SYNC_TOPIC, 1, replicas, {"cleanup.policy": "compact"}, timeout)
@@ -54,8 +55,8 @@ def create_sync_topic(admin: Admin, timeout: float) -> bool:
 
 
 def read_syncs(options: Mapping[str, Any], mirror_group: str) -> dict[TopicPartition, dict[int, StoredSync]]:
-    """Return the syncs of the mirror whose group is *mirror_group*. The result maps each source partition to
-    its syncs by slot.
+    """Return the offset syncs that the mirror with the group *mirror_group* has stored. The result maps each
+    source partition to its offset syncs, by the numbers of their slots.
 
     *options* are those of a consumer of the target cluster. Records that this release cannot read are left
     out. Offsets of their partitions are then translated to smaller offsets.
@@ -68,7 +69,8 @@ def read_syncs(options: Mapping[str, Any], mirror_group: str) -> dict[TopicParti
                 sync = None if message.value is None else _parsed_value(message.value)
             except (ValueError, TypeError, OverflowError):
                 _log.warning(
-                    "the record at offset %d of %s is not an offset sync, and is ignored",
+                    "the record at offset %d of %s is not an offset sync that this release can read, and "
+                    "is ignored",
                     message.offset,
                     SYNC_TOPIC,
                 )
@@ -85,7 +87,8 @@ def read_syncs(options: Mapping[str, Any], mirror_group: str) -> dict[TopicParti
 def sync_record(
     mirror_group: str, source: TopicPartition, slot: int, sync: StoredSync | None
 ) -> tuple[bytes, bytes | None]:
-    """Return the key and the value of the record for a slot. If *sync* is None, the slot is empty."""
+    """Return the key and the value of the record that stores *sync* in the slot with the number *slot* of the
+    partition *source*. If *sync* is None, the record empties the slot."""
     key = json.dumps([mirror_group, source.topic, source.partition, slot]).encode()
     return key, None if sync is None else json.dumps([*sync.sync, sync.topic_id]).encode()
 

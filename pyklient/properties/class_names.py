@@ -24,7 +24,8 @@ def load(key: str, value: object) -> Any:
     """Return the object that *value* names: ``module:name``, where the name may have dots. An object that is
     not text is returned as it is.
 
-    Raises ConfigurationError, with *key*, if the module or the name does not exist.
+    Raises ConfigurationError if the module or the name does not exist. The error names *key*, the key of the
+    property.
     """
     if not isinstance(value, str):
         return value
@@ -54,8 +55,8 @@ def load(key: str, value: object) -> Any:
 def instance(key: str, value: object, properties: Mapping[str, object]) -> Any:
     """Return the object that *value* names, or a new instance if it is a class.
 
-    A class whose constructor takes an argument gets *properties*, as in Kafka. Raises ConfigurationError,
-    with *key*, if the object does not exist or cannot be made.
+    A class whose constructor takes an argument gets *properties*, as in Kafka. Raises ConfigurationError if
+    the object does not exist or cannot be made. The error names *key*, the key of the property.
     """
     found = load(key, value)
     if not inspect.isclass(found):

@@ -1,4 +1,5 @@
-"""The properties of the classic high-level consumer in each profile, and the options that they set."""
+"""The properties of the classic high-level consumer in three versions of Kafka (the profiles), and the
+options that they set."""
 
 import logging
 from collections.abc import Mapping

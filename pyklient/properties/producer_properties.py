@@ -1,4 +1,5 @@
-"""The properties of the classic producer in each profile, and the options that they set."""
+"""The properties of the classic producer in three versions of Kafka (the profiles), and the options that they
+set."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -48,8 +49,8 @@ class ProducerProperties:
 
 
 def producer_properties(properties: Mapping[str, object], profile: str) -> ProducerProperties:
-    """Return the options and objects of the classic producer in *profile*, from *properties* and the
-    defaults.
+    """Return the options and objects of the classic producer, from *properties* and the defaults. *profile*
+    is the version of Kafka whose properties it has.
 
     The classes that properties name are loaded and instantiated.
     """

@@ -20,8 +20,8 @@ ProfileName: TypeAlias = Literal["0.7", "0.8", "0.10"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Property:
-    """A property in a profile: its key, its default, the values that it accepts, and its effect in
-    pyklient."""
+    """A property of a classic client in one version of Kafka: its key, its default, the values that it
+    accepts, and its effect in pyklient."""
 
     key: str
     default: Any = None
@@ -48,12 +48,12 @@ class Property:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The values of all properties of a profile, and the keys under which the program has given them."""
+    """The values of all properties of a client, and the keys under which the program has given them."""
 
     values: Mapping[str, Any]
     spellings: Mapping[str, str]
-    """The key as the program has written it, by the key in the profile. Has only the properties that were
-    given."""
+    """The key as the program has written it, by the key in the client's version of Kafka. Has only the
+    properties that were given."""
 
     def __getitem__(self, key: str) -> Any:
         return self.values[key]
@@ -99,7 +99,7 @@ class Profile:
                 values[each.key] = each.parse(written, properties[written])
             elif each.required:
                 raise ConfigurationError(
-                    f"the property {each.key} is missing; {self.client} needs it in the profile {self.name}"
+                    f"the property {each.key} is missing; {self.client} needs it with profile={self.name!r}"
                 )
             else:
                 source = each.default_from
@@ -119,8 +119,8 @@ class Profile:
         }
 
     def _spellings(self, properties: Mapping[str, object]) -> dict[str, str]:
-        """Return the spelling of each property's key in *properties*, by the key in this profile. The result
-        has only the properties that are given."""
+        """Return the spelling of each property's key in *properties*, by the key in this profile's version of
+        Kafka. The result has only the properties that are given."""
         keys = {spelling: each.key for each in self.properties for spelling in (each.key, *each.also)}
         found: dict[str, str] = {}
         for written in properties:
@@ -156,7 +156,7 @@ class Profile:
     def _warn(self, written: str, keys: Mapping[str, str]) -> None:
         if not written.startswith(_EXEMPT):
             log.warning(
-                "the property %s was ignored: %s has no such property in the profile %s%s",
+                "the property %s was ignored: %s has no such property with profile=%r%s",
                 written,
                 self.client,
                 self.name,
@@ -172,7 +172,8 @@ key."""
 
 
 def choose(profiles: Mapping[ProfileName, Profile], name: str) -> Profile:
-    """Return the profile *name* of *profiles*. Raises ConfigurationError if there is no such profile."""
+    """Return the profile with the version of Kafka *name*: the properties of a client in this version. Raises
+    ConfigurationError if *profiles* has no such version."""
     for each in profiles.values():
         if each.name == name:
             return each

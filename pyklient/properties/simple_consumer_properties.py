@@ -1,4 +1,5 @@
-"""The properties of the simple consumer, which is bound to one broker, in each profile.
+"""The properties of the simple consumer, which is bound to one broker, in three versions of Kafka (the
+profiles).
 
 The constructor of Kafka's simple consumers has arguments instead of properties. The keys and defaults here
 are those of the high-level consumer in the same version of Kafka.

@@ -44,7 +44,7 @@ _OFFSETS: Final = '{"clicks": {"0": 23, "1": -1}, "views": {"0": -2}} (-2: earli
 
 
 def text(given: str) -> str:
-    """Return *given* if it is not blank."""
+    """Return *given* if it is not blank. Otherwise raise ValueError."""
     if not given.strip():
         raise ValueError("expected text that is not blank")
     return given

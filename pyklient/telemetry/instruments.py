@@ -141,7 +141,8 @@ def _quantiles(durations: Durations, attributes: Attributes) -> Iterator[Value]:
 def _duration(
     pick: Callable[..., Durations],
 ) -> Callable[[ProducerMetrics | ConsumerMetrics], Iterator[Value]]:
-    """Return a function that yields the quantiles of the durations that *pick* returns."""
+    """Return a function that yields quantiles of durations. *pick* gets the durations from a client's
+    snapshot."""
     return lambda found: _quantiles(pick(found), _client(found))
 
 

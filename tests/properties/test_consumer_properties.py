@@ -115,8 +115,8 @@ def test_row_64_an_unknown_property_is_a_warning_and_one_of_the_program_is_not(
     with caplog.at_level(logging.WARNING, "pyklient"):
         options("0.8", auto_comit_enable="false", external_partitions="3")
     assert [record.getMessage() for record in caplog.records] == [
-        "the property auto.comit.enable was ignored: ConsumerConnector has no such property in the profile "
-        "0.8; did you mean 'auto.commit.enable'?"
+        "the property auto.comit.enable was ignored: ConsumerConnector has no such property with "
+        "profile='0.8'; did you mean 'auto.commit.enable'?"
     ]
 
 

@@ -13,8 +13,8 @@ __all__ = ["info"]
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def info(as_json: bool) -> None:
-    """Show the version, the codecs and the kernel in use. If the kernel is not the compiled one, show the
-    reason."""
+    """Show the version, the codecs and the kernel, which is the code that handles records. If this is not
+    the compiled kernel, show the reason."""
     found = facts()
     if as_json:
         print_json(found)

@@ -66,8 +66,8 @@ _API_VERSIONS_OF_2_4: Final = 3
 """The newest version of ApiVersions in Kafka 2.4, the first release with flexible versions (KIP-482)."""
 
 _NEW_IN_2_4: Final = {"LeaveGroup": 3}
-"""The requests that got two new versions in Kafka 2.4, of which only the second is flexible (KIP-482). Each
-has the number of the first of the two versions."""
+"""The requests that got two new versions in Kafka 2.4, of which only the second has the flexible format
+(KIP-482). Each has the number of the first of the two versions."""
 
 
 def api_versions_request() -> ApiVersionsRequest:

@@ -111,8 +111,8 @@ class RecordAccumulator:
         encoded: bool = False,
         chosen: int | None = None,
     ) -> Delivery:
-        """Append a record that the kernel cannot append by itself. The other arguments, the result and the
-        errors are those of ``Producer.send``.
+        """Append a record that the kernel cannot append by itself. The result, the errors and most arguments
+        are those of ``Producer.send``.
 
         If *encoded* is true, the encoders have already been called. *chosen* is the partition that the
         partitioner has already chosen, or None.

@@ -22,7 +22,8 @@ _MAX_LISTED: Final = 5
 
 @dataclass(frozen=True)
 class AllowedChanges:
-    """Compares a new load into the directory *uri* with *before*, the manifest of the newest load there.
+    """Compares a new load into the directory *uri* with *before*, the manifest of the newest load there: its
+    offsets, topics and columns.
 
     *allowed* has the kinds of changes that the user allows.
     """
@@ -41,7 +42,8 @@ class AllowedChanges:
                 )
 
     def check_source(self, cluster_id: str | None, topics: Collection[str]) -> Manifest | None:
-        """Return the manifest from which a load of *topics* continues; None if there was no load before.
+        """Return the manifest of the load that a load of *topics* continues: it has the offsets at which to
+        begin. Return None if there was no load before.
 
         Raises ConfigurationError if the cluster has changed, or if no earlier load has read any of *topics*,
         unless the user allows this change. After a change of the cluster, the returned manifest has no

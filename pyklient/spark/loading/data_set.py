@@ -117,7 +117,7 @@ class DataSet:
         return f"{self.uri}/{load.name if isinstance(load, Staging) else _published(load)}"
 
     def newest(self) -> Manifest | None:
-        """Return the manifest of the newest published load; None if there is none.
+        """Return the manifest of the newest load that readers see; None if there is none.
 
         Raises ConfigurationError if the directory has files that are not loads, or if the manifest cannot be
         read.

@@ -78,7 +78,8 @@ def replace_version(
 
 
 def remove_abandoned(root: Path) -> None:
-    """Delete the versions of *root* in its parent directory, except those that a running process uses."""
+    """Delete the versions of *root* that interrupted calls of ``replace_version`` have left in its parent
+    directory. Keep those that a running process uses."""
     whole = root.resolve()
     ours = re.compile(rf"\.{re.escape(whole.name)}\.[0-9a-f]{{32}}\.version")
     with contextlib.suppress(FileNotFoundError):

@@ -149,8 +149,9 @@ def _plan(
     loads: Sequence[Manifest],
     rewind_to: RewindTo | None,
 ) -> tuple[LoadPlan, Rewind | None]:
-    """Return the plan of the load. Also return a Rewind if the load replaces some of *loads*. Raises
-    ConfigurationError if the cluster or the topics have changed and *changes* does not allow that."""
+    """Return the plan of the load: the offsets that it reads. If the load replaces some of *loads*, also
+    return a Rewind, which has the numbers of these; otherwise None. Raises ConfigurationError if the cluster
+    or the topics have changed and *changes* does not allow that."""
     if max_records is not None and max_records < 1:
         raise ConfigurationError(
             f"max_records must be a number of 1 or more, or None for no limit, not {max_records}"
