@@ -111,12 +111,9 @@ class RecordAccumulator:
         encoded: bool = False,
         chosen: int | None = None,
     ) -> Delivery:
-        """Append a record that the kernel cannot append by itself. The result, the errors and most arguments
-        are those of ``Producer.send``.
-
-        If *encoded* is true, the encoders have already been called. *chosen* is the partition that the
-        partitioner has already chosen, or None.
-        """
+        """Append a record that the kernel cannot append by itself, as ``Producer.send`` does. If *encoded* is
+        true, the encoders have already been called. *chosen* is the partition that the partitioner has
+        already chosen, or None."""
         self.raise_if_held()
         if not self._started:
             self.start()
@@ -238,8 +235,7 @@ class RecordAccumulator:
                 self._started = True
 
     def deadline(self) -> float:
-        """Return the time, in monotonic seconds, until which the calling thread may wait for memory or
-        metadata. In the sender's thread, which must not wait, this is the present time."""
+        """Return the monotonic time until which the calling thread may wait: now in the sender's thread."""
         return self.clocks.monotonic() + (0.0 if self.thread.is_current() else self.limits.max_block)
 
     def _append_or_wait(
@@ -274,11 +270,7 @@ class RecordAccumulator:
     def _append_when_it_fits(
         self, append: Callable[[int], Delivery | None], topic: str, record: CheckedRecord, deadline: float
     ) -> Delivery | None:
-        """Wait until there is enough memory for *record*, and return the result of *append*, which is
-        ``_append`` with all arguments but the last.
-
-        Raises BufferFullError if there is not enough memory at *deadline*.
-        """
+        """Call *append* when there is enough memory for *record*, before *deadline*. Return its result."""
         memory, waiting, wakeup = self.limits.buffer_memory, self._waiting, Wakeup()
         try:
             with self.tracker.lock:
@@ -319,12 +311,8 @@ class RecordAccumulator:
         on_delivery: Callable[[Delivery], object] | None,
         limit: int,
     ) -> Delivery | None:
-        """Append *record* to the open batch of its partition or to a new one.
-
-        *number* is the partition; None means the sticky one. All batches together may use *limit* bytes.
-        Return None if this is not enough, or if the topic's partitions have changed. The batch lock must be
-        held.
-        """
+        """Append *record* to the open batch of its partition or to a new one. Return None if *limit* bytes
+        of memory are too few, or if the topic's partitions have changed. The batch lock must be held."""
         (key, value, timestamp_ms, headers, _), appender = record, self.appender
         chosen = appender.sticky_partition(topic) if number is None else number
         full = appender.current_batch(topic, chosen)

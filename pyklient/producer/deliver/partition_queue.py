@@ -273,8 +273,7 @@ class PartitionQueue(Timed):
         return self.outcomes.drain((self._in_flight, self._to_retry))
 
     def without_idempotence(self) -> None:
-        """Send batches without a producer id from now on, because the topic or the broker does not support
-        producer ids."""
+        """Send batches without producer ids from now on. The topic or the broker does not support them."""
         self.sequences = None
         self._gap.clear()
         for batch in self._to_retry:
