@@ -1,4 +1,5 @@
-"""The connector with which a mirror reads a source cluster."""
+"""The connector with which a mirror, which copies topics from one cluster to another, reads the first
+cluster."""
 
 from collections.abc import Collection
 

@@ -94,7 +94,8 @@ class _DecoderSource(FunctionSource):
             self.read_item(field.kind, target, compact, null)
 
     def read_array(self, field: Field, target: str, compact: bool, nullable: bool) -> None:
-        """Generate code that reads an array into the variable *target*.
+        """Generate code that reads the array of *field* into the variable *target*. Its length is compact if
+        *compact* is true, and null is an error unless *nullable* is true.
 
         Before the code makes an element, it checks that the remaining bytes can contain an array of this
         length.
@@ -120,8 +121,8 @@ class _DecoderSource(FunctionSource):
         self.add(f"elif n < 0: {self.null(target, nullable)}")
 
     def read_item(self, kind: WireType | type[Struct], target: str, compact: bool, null: str) -> None:
-        """Generate code that reads a single value into the variable *target*. *null* is the line of code for
-        a value that is null."""
+        """Generate code that reads a single value of the type *kind* into the variable *target*. Its length
+        is compact if *compact* is true. *null* is the line of code for a value that is null."""
         if isinstance(kind, type):
             self.read_structure(kind, target)
         elif kind.format:
@@ -155,8 +156,8 @@ class _DecoderSource(FunctionSource):
         self.add(f"else: n, pos = length_at(reader, pos, reader.{method})")
 
     def null(self, target: str, nullable: bool) -> str:
-        """Return the line of code for a value that is null: it assigns None to the variable *target*, or
-        raises an error."""
+        """Return the line of code for a value that is null: it assigns None to the variable *target* if
+        *nullable* is true, and raises an error otherwise."""
         return f"{target} = None" if nullable else "reject_null(pos)"
 
     def call(self, target: str, call: str) -> None:
@@ -175,8 +176,8 @@ class _DecoderSource(FunctionSource):
             self.add(f"{target} = {v}")
 
     def read_tagged(self, cls: type[Struct], tagged: list[Field], v: str) -> None:
-        """Generate code that reads the tagged fields at the end of a structure. Tagged fields that are
-        missing get their defaults."""
+        """Generate code that reads the fields *tagged* at the end of a structure of *cls* into the variable
+        *v*, which holds the structure. Tagged fields that are missing get their defaults."""
         self.set_defaults(tagged, v)
         self.add("if pos < end and not data[pos]: pos += 1")
         with self.block("else:"):
@@ -188,8 +189,8 @@ class _DecoderSource(FunctionSource):
             self.add("pos = reader.pos")
 
     def set_defaults(self, fields: Iterable[Field], v: str) -> None:
-        """Generate code that sets *fields* to their defaults. Each object gets its own copy of a default that
-        can be changed."""
+        """Generate code that sets *fields* of the structure in the variable *v* to their defaults. Each
+        object gets its own copy of a default that can be changed."""
         for field in fields:
             kind, target = field.kind, f"{v}.{field.name}"
             if not field.makes_defaults:

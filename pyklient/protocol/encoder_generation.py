@@ -93,8 +93,8 @@ class _EncoderSource(FunctionSource):
             self.write_item(field.kind, compact, nullable)
 
     def write_array(self, field: Field, compact: bool, nullable: bool) -> None:
-        """Generate code that writes the array in the variable ``x``. An array of numbers is written with one
-        call."""
+        """Generate code that writes the array in the variable ``x``. Its length is compact if *compact* is
+        true, and None is an error unless *nullable* is true. An array of numbers is written with one call."""
         with self.unless_null(compact, True, nullable):
             self.add("n = len(x)")
             self.write_length(compact, wide=True)
@@ -108,7 +108,8 @@ class _EncoderSource(FunctionSource):
                     self.write_item(field.kind, compact, nullable=False)
 
     def write_item(self, kind: WireType | type[Struct], compact: bool, nullable: bool) -> None:
-        """Generate code that writes the single value in the variable ``x``."""
+        """Generate code that writes the single value of the type *kind* in the variable ``x``. Its length is
+        compact if *compact* is true, and None is an error unless *nullable* is true."""
         if isinstance(kind, type):
             self.write_structure(kind)
         elif kind.format:
@@ -143,7 +144,8 @@ class _EncoderSource(FunctionSource):
         ``x`` if it is not None.
 
         The generated code encodes None as null if *nullable* is true, and raises an error if not. The length
-        of null is compact if *compact* is true. Otherwise it has four bytes if *wide*, and two bytes if not.
+        of null is compact if *compact* is true. Otherwise it has four bytes if *wide* is true, and two bytes
+        if not.
         """
         if not nullable:
             self.add("if x is None: reject_null()")
@@ -158,7 +160,7 @@ class _EncoderSource(FunctionSource):
 
     def write_length(self, compact: bool, wide: bool) -> None:
         """Generate code that writes the length ``n``. The length is compact if *compact* is true. Otherwise
-        it has four bytes if *wide*, and two bytes if not."""
+        it has four bytes if *wide* is true, and two bytes if not."""
         if compact:
             self.add("if n < 127: buf.append(n + 1)", "else: buf += unsigned_varint(n + 1)")
             return
@@ -177,8 +179,8 @@ class _EncoderSource(FunctionSource):
         self.add("writer.parts.append(buf)", "writer.parts.extend(x)", "buf = writer.buf = bytearray()")
 
     def write_tagged(self, cls: type[Struct], tagged: Sequence[Field], v: str) -> None:
-        """Generate code that writes the tagged fields at the end of a structure. Fields that have their
-        defaults are left out."""
+        """Generate code that writes the fields *tagged* at the end of the structure in the variable *v*.
+        Fields that have their defaults are left out."""
         if not tagged:
             self.add("buf.append(0)")
             return

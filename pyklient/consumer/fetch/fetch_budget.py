@@ -159,7 +159,8 @@ class ResponseMemory:
         """The number of bytes of the responses that were added since the last call of ``compact``."""
 
     def add(self, size: int, parts: list[FetchedBatches]) -> None:
-        """Add a response of *size* bytes. *parts* are its slices."""
+        """Add a response of *size* bytes. *parts* are the fetched batches in it, each of which is a slice of
+        its bytes."""
         self._memory.append((size, parts))
         self._added += size
 

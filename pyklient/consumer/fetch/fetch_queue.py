@@ -55,8 +55,8 @@ class FetchQueue:
         self._interruption: KafkaError | None = None
 
     def put(self, items: Sequence[Item]) -> None:
-        """Queue *items*, which belong to one cursor. Fetchers and the leader lookup call this method, which
-        never waits."""
+        """Queue *items*, the fetched batches or failures of one cursor. Fetchers and the leader lookup call
+        this method, which never waits."""
         with self.lock:
             if items and items[0].cursor.active and not self.ended:
                 for item in items:
@@ -271,7 +271,8 @@ class FetchQueue:
         self.awaited = False
 
     def _add(self, items: Sequence[Item]) -> None:
-        """Add *items*, which belong to one cursor, at the end of the queue. The lock must be held."""
+        """Add *items*, the fetched batches or failures of one cursor, at the end of the queue. The lock must
+        be held."""
         cursor = items[0].cursor
         if cursor.owned.paused:
             self._set_aside.setdefault(cursor.partition, []).extend(items)

@@ -113,7 +113,7 @@ class LeaderLookup:
     def abandon(self, then: Callable[[], None]) -> None:
         """Make this thread and the fetchers end, and have this thread call *then* as its last step.
 
-        This call only queues a message, so it never waits.
+        This call only tells the thread to do so, and never waits.
         """
         self._then = then
         self._closing = True
@@ -268,7 +268,7 @@ class LeaderLookup:
                         self._fetcher(node_id).assign(each)
 
     def _remove(self, states: Iterable[FetchedPartition]) -> None:
-        """Remove *states* from the partitions without a leader."""
+        """Remove the partitions of *states* from those for which this thread looks for a leader."""
         gone = set(states)
         self._homeless = [each for each in self._homeless if each not in gone]
 

@@ -109,7 +109,7 @@ class OpenTransactions:
                     self._report(_Report(wait, now - wait.since))
 
     def close(self) -> None:
-        """Make the thread end. This acquires no lock and never waits."""
+        """Make the thread end. This method acquires no lock and never waits."""
         self._closing = True
         self._reports.put(None)
 

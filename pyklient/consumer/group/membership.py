@@ -20,7 +20,7 @@ class Membership(Protocol):
 
     @property
     def identity(self) -> MemberIdentity:
-        """The identity under which offsets are committed now."""
+        """The identity (generation, member id and instance id) under which offsets are committed now."""
 
     def start(self, subscription: Subscription, handler: AssignmentHandler) -> None:
         """Subscribe, and return when the first partitions are assigned to *handler*.

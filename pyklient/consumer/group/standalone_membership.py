@@ -127,12 +127,12 @@ class StandaloneLoop:
         self._handler.watch(subscription.asks_for)
 
     def close(self) -> None:
-        """Make the thread end. This acquires no lock and never waits."""
+        """Make the thread end. This method acquires no lock and never waits."""
         self._closing = True
         self._thread.wake()
 
     def abandon(self) -> None:
-        """Make the thread give all partitions back and end. This acquires no lock and never waits."""
+        """Make the thread give all partitions back and end. This method acquires no lock and never waits."""
         self._abandoned = True
         self.close()
 

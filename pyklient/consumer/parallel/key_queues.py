@@ -31,7 +31,7 @@ class _KeyQueue:
 
 
 class Task:
-    """A message to be handled, and the progress of its partition."""
+    """A message to be handled, the progress of its partition, and the queue of its key."""
 
     __slots__ = ("message", "progress", "queue")
 

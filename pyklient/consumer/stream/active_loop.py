@@ -113,7 +113,7 @@ class ActiveLoop:
             self._stepping = None
 
     def leave(self, hold: _Hold | None = None) -> None:
-        """End the loop that has *hold*. Without *hold*, end the active loop of this thread."""
+        """End the loop whose right to read is *hold*. Without *hold*, end the active loop of this thread."""
         if self.forked:
             return  # a lock that another thread held at the fork is never released in the child
         with self._lock:

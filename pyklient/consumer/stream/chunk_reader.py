@@ -135,8 +135,8 @@ class ChunkReader:
             self._queue.source = None
 
     def _open(self, fetched: FetchedBatches, form: Form[_C]) -> None:
-        """Decode the next records of *fetched* into a new chunk. Drop them if the partition was revoked
-        meanwhile."""
+        """Decode the next records of *fetched* into a new chunk of messages or columns, as *form* says. Drop
+        them if the partition was revoked meanwhile."""
         before = fetched.copy()
         chunk = form.chunk(fetched)
         used = chunk.nbytes if (has_messages := chunk.remaining > 0) or chunk.nbytes else fetched.size
@@ -189,8 +189,8 @@ class ChunkReader:
         return batch if all(not cursor.dropped for cursor, _ in parts) else _without_dropped(batch, parts)
 
     def note_columns(self, chunk: ColumnChunk, rows: int) -> bool:
-        """Count *rows* of *chunk* as handed out. Return False if they may not be handed out, because the
-        partition was revoked or the lease has ended meanwhile."""
+        """Count the next *rows* rows of *chunk* as handed out. Return False if they may not be handed out,
+        because the partition was revoked or the lease has ended meanwhile."""
         with self._lock:
             if self._queue.source is None or not chunk.remaining or self._lease.ended():
                 return False

@@ -84,7 +84,8 @@ class Decoding(NamedTuple):
         return isinstance(chunk, Chunk)
 
     def remade(self, chunk: AnyChunk) -> Chunk | None:
-        """Return the remaining records of *chunk* as messages, or None if *chunk* lacks columns.
+        """Return the remaining records of *chunk* as messages, or None if *chunk* was made without columns
+        that a message needs.
 
         No decoder is needed, because columns are made only for streams without decoders.
         """
@@ -145,7 +146,8 @@ class ColumnDecoding(NamedTuple):
         return isinstance(chunk, ColumnChunk) and chunk.left_out <= self.left_out
 
     def remade(self, chunk: AnyChunk) -> ColumnChunk | None:
-        """Return the remaining records of *chunk* as columns, or None if *chunk* lacks columns."""
+        """Return the remaining records of *chunk* as columns, or None if *chunk* was made without columns
+        that this loop needs."""
         if isinstance(chunk, ColumnChunk):
             return chunk if self.made(chunk) else None
         filling = ColumnBuilder(frozenset())

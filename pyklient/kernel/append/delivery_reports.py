@@ -199,7 +199,7 @@ class DeliveryState(ABC):
 
     def stored_metadata(self, index: int, timestamp_ms: int) -> RecordMetadata | None:
         """Return the metadata of record *index* if it is stored at a known offset; otherwise None. Does not
-        wait."""
+        wait. *timestamp_ms* is the record's own timestamp."""
         if not self.done:
             return None
         report = self.report_of(index)

@@ -97,7 +97,7 @@ def check_pair(magic: int, codec: Compression) -> None:
 
 
 def compress(codec: Compression, data: Buffer, magic: int = 2) -> bytes:
-    """Return *data* compressed, in the form that batches of record format *magic* contain."""
+    """Return *data* compressed with *codec*, in the form that batches of record format *magic* contain."""
     check_pair(magic, codec)
     return _REGISTRY[codec].compress(data, magic)
 

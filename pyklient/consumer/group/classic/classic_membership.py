@@ -57,7 +57,7 @@ class ClassicMembership:
 
     @property
     def identity(self) -> MemberIdentity:
-        """The identity under which offsets are committed now."""
+        """The identity (generation, member id and instance id) under which offsets are committed now."""
         return self._member.identity
 
     def start(self, subscription: Subscription, handler: AssignmentHandler) -> None:

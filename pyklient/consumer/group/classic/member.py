@@ -62,7 +62,7 @@ class Member:
 
     @property
     def identity(self) -> MemberIdentity:
-        """The identity under which this member commits offsets."""
+        """The identity (generation, member id and instance id) under which this member commits offsets."""
         return MemberIdentity(self.generation, self.member_id, self.instance_id)
 
     @property

@@ -68,7 +68,7 @@ class MemberLoop:
         self._began = time.monotonic()
 
     def close(self) -> None:
-        """Make the thread leave the group and end. This acquires no lock and never waits."""
+        """Make the thread leave the group and end. This method acquires no lock and never waits."""
         self._dialogues.closing = True
         self._thread.wake()
 
@@ -195,8 +195,8 @@ class MemberLoop:
             self._member.on(Event.REJOIN)
 
     def _look_around(self) -> None:
-        """Check topics and loops, and send a heartbeat. The group thread calls this once in every heartbeat
-        interval."""
+        """Check if topics have changed and if a loop has stalled, and send a heartbeat. The group thread
+        calls this once in every heartbeat interval."""
         member = self._member
         self.notice_topics()
         if self._handler.stalled_for() * 1000 >= self._max_poll_interval_ms:

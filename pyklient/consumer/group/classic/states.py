@@ -8,7 +8,7 @@ __all__ = ["TRANSITIONS", "Event", "State"]
 
 
 class State(StrEnum):
-    """The states of a member."""
+    """The states of a member of a group that Kafka coordinates by the classic protocol."""
 
     OUTSIDE = "outside"
     """The member is not in the group: it has not joined yet, or it has left. It leaves if the client closes,
@@ -28,7 +28,8 @@ class State(StrEnum):
 
 
 class Event(StrEnum):
-    """The events that change the state of a member."""
+    """The events that change the state of a member of a group that Kafka coordinates by the classic
+    protocol."""
 
     START = "start"
     """The member begins to join the group, because the program reads its streams."""

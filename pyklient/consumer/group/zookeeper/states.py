@@ -9,7 +9,7 @@ __all__ = ["TRANSITIONS", "Event", "State"]
 
 
 class State(StrEnum):
-    """The states of a member."""
+    """The states of a member of a group that ZooKeeper coordinates."""
 
     OUTSIDE = "outside"
     """The member has no node in ZooKeeper: the node is not created yet, or the member's session has
@@ -30,7 +30,7 @@ class State(StrEnum):
 
 
 class Event(StrEnum):
-    """The events that change the state of a member."""
+    """The events that change the state of a member of a group that ZooKeeper coordinates."""
 
     ADDED = "added"
     """The node of the member has been created."""

@@ -74,14 +74,14 @@ class ZooKeeperMemberLoop:
         self._revocation_timeout = self._attempts.duration * _FOR_IN_HAND
         self._closing = False
         self._changed = False
-        """True if something has changed since this thread last read the group."""
+        """True if something of the group in ZooKeeper has changed since this thread last read the group."""
         self._expired = False
         self._renew = False
         """True if the node of the member must be written again, because its subscription has changed."""
         self._former = FormerSession(member, self._session_timeout)
 
     def close(self) -> None:
-        """Make the thread leave the group and end. This acquires no lock and never waits."""
+        """Make the thread leave the group and end. This method acquires no lock and never waits."""
         self._closing = True
         self._thread.wake()
 
