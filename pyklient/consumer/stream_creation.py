@@ -36,8 +36,8 @@ class StreamCreation:
         self.excluded_topics: frozenset[str] = frozenset()
         """The topics that a topic filter does not select, even if their names match."""
         self.continues_at_committed = False
-        """True if the streams of a topic filter continue a partition that is assigned to the connector again
-        at its committed offset, and not at the position that they have reached."""
+        """True if a partition that the connector gets again is read from its committed offset, and not from
+        the position that its stream has reached. This applies to the streams of a topic filter."""
         self._lease = lease
         self._check_crcs = config.check_crcs
         self._max_decompressed = config.max_decompressed_bytes

@@ -19,8 +19,8 @@ _IDLE_BYTES = 16 * 1024 * 1024
 stays in memory until loops have read all of it. By default, this is the size of the largest response."""
 _RESPONSES = 4
 """The number of responses of the largest size that fit into the budget: one is received while the others are
-read. If responses could be larger, memory would have to be allocated for each of them. That costs more than
-the system calls that larger responses save."""
+read. Larger responses would save system calls, but memory would have to be allocated for each of them, which
+costs more."""
 
 _SLICES_AT_ONCE = 100
 """The number of unread slices of responses that a fetcher may look through after each response, on average,
@@ -146,7 +146,8 @@ class ResponseMemory:
     """The responses that one fetcher has received and that are still in memory.
 
     Fetched batches are slices of their response, so a single slice that nobody reads keeps the whole response
-    in memory. If too much memory is kept that way, the slices of the emptiest responses are copied.
+    in memory. If too much memory is kept that way, the slices of the responses with the fewest unread bytes
+    are copied.
     """
 
     def __init__(self) -> None:

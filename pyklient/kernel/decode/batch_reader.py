@@ -83,7 +83,8 @@ class BatchReader(ABC):
 
     @property
     def none_aborted_below(self) -> int:
-        """The offset below which no more batches are left out because of an aborted transaction."""
+        """The offset below which no batch is left out any more because its transaction was aborted: no batch
+        from ``next_offset`` up to this offset belongs to an aborted transaction."""
         return INT64_MAX if self._aborted is None else self._aborted.first_from(self.next_offset)
 
     @property

@@ -127,8 +127,9 @@ class Builder(Protocol):
         none_aborted_below: int,
         decompress: Decompressor,
     ) -> tuple[int, int, int]:
-        """Append the records of plain batches from byte *position* of *data* on. A plain batch has format 2,
-        is neither compressed nor damaged, and is not transactional if *transactions* is false.
+        """Append the records of plain batches from byte *position* of *data* on. A plain batch has format 2
+        and is not damaged. Transactional batches from the offset *none_aborted_below* on are not plain.
+        *decompress* gets the number of a codec and compressed records, and returns the records.
 
         Stop after the batch with which there are *most_records* records, or *most_bytes* bytes have been
         added. Stop before a batch that would make the added bytes more than *most_in_columns*, unless it is

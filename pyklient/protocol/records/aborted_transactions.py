@@ -28,7 +28,7 @@ class AbortedTransactions:
         self._in_order: list[list[int]] = []
         """All transactions, in the order of their first offsets."""
         self._asked = 0
-        """The offset that was passed to ``first_from`` last."""
+        """The argument *offset* of the last call of ``first_from``."""
         self._ended = 0
         """The number of transactions at the start of ``_in_order`` that ended before ``_asked``."""
         for producer_id, first in sorted(transactions, key=itemgetter(1)):
@@ -50,8 +50,9 @@ class AbortedTransactions:
         return span is not None and last_offset < span[1]
 
     def first_from(self, offset: int) -> int:
-        """Return an offset below which :meth:`covers` is False for all batches that end at *offset* or after
-        it. Return INT64_MAX if all transactions are known to have ended before *offset*."""
+        """Return an offset below which no batch that is still to be read was aborted. The batches that end at
+        *offset* or after it are still to be read. Return INT64_MAX if all transactions are known to have
+        ended before *offset*."""
         spans = self._in_order
         if offset < self._asked:
             self._ended = 0

@@ -379,9 +379,10 @@ def _new_unlz4(limit: int) -> Callable[[Buffer], bytes | None]:
 _ZSTD_STEP: Final = 64 << 10
 """The size in bytes of the memory into which a small zstd frame without a declared size is decompressed."""
 _ZSTD_SMALL: Final = 8 << 10
-"""The largest number of compressed bytes for which this memory is tried."""
+"""The largest number of compressed bytes of a zstd frame without a declared size that is decompressed in one
+step, into ``_ZSTD_STEP`` bytes of memory."""
 _ZSTD_RUN: Final = 2
-"""The type of a zstd block that is one repeated byte, where it stands in the header of the block."""
+"""The bits in the header of a zstd block that say that the block is one repeated byte."""
 
 _ZSTD_MAX_WINDOW: Final = 128 << 20
 """The largest window that the zstd library accepts by default. The command ``zstd`` writes larger windows
@@ -399,7 +400,8 @@ def _unzstd(data: Buffer, magic: int, limit: int) -> bytes:
 
 
 def _new_unzstd(limit: int) -> Callable[[Buffer], bytes]:
-    """Return a function that decompresses zstd data."""
+    """Return a function that decompresses zstd data. It raises MessageTooLargeError if the result would be
+    longer than *limit* bytes."""
     from zstandard import ZstdDecompressor, ZstdError, frame_content_size, frame_header_size
 
     decompressor: Any = ZstdDecompressor(max_window_size=_ZSTD_MAX_WINDOW)

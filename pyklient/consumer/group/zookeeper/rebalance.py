@@ -209,8 +209,9 @@ def rebalance(member: ZooKeeperMember) -> RegistryDialogue[Mapping[TopicPartitio
 
 
 def _warn_of_missing_topics(member: ZooKeeperMember, partitions: Mapping[str, list[int]]) -> None:
-    """Log the topics that do not exist although *member* subscribes to them by name. *partitions* has no
-    partitions of these topics. A topic is logged again only if it has existed since the last time."""
+    """Log the topics that do not exist although *member* subscribes to them by name. *partitions* has the
+    partitions of each topic, and none for a topic that does not exist. A topic is logged again only if it has
+    existed since the last time."""
     before = member.missing
     member.missing = frozenset(topic for topic in member.subscription.named if not partitions.get(topic))
     if missing := sorted(member.missing - before):
