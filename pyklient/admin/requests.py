@@ -18,8 +18,8 @@ __all__ = ["AdminRequest", "ask", "controller", "coordinator", "node", "only"]
 _log = logging.getLogger("pyklient.admin")
 
 Locate: TypeAlias = Callable[[], Dialogue[int]]
-"""A function that returns a dialogue. The dialogue runs before each attempt and returns the id of the node to
-ask."""
+"""A function that returns a dialogue (a generator of requests to brokers). The dialogue runs before each
+attempt, and its result is the id of the node to ask."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ class _KnownCandidates:
         self.topics: dict[str, tuple[float, list[BrokerPartition]]] = {}
 
     def forget_all(self) -> None:
-        """Forget the candidates of all topics."""
+        """Forget the candidates of all topics, because brokers or partitions have changed."""
         self.topics = {}
 
     def forget(self, topics: Iterable[str]) -> None:
@@ -146,12 +146,14 @@ class PartitionCandidates:
         self._bootstrap.abandon()
 
     def _of(self, topic: str) -> list[BrokerPartition]:
-        """Return the candidates for *topic*. Look for them first if they are unknown or old."""
+        """Return the brokers and partitions among which to choose for *topic*. Look for them first if they
+        are unknown or old."""
         asked_at, candidates = self._known.topics.get(topic, (0.0, []))
         return self._look(topic) if not candidates or self._config.is_old(asked_at) else candidates
 
     def _look(self, topic: str) -> list[BrokerPartition]:
-        """Return the candidates for *topic*, as ZooKeeper and the brokers know them now."""
+        """Return the brokers and partitions among which to choose for *topic*, as ZooKeeper and the brokers
+        know them now."""
         failure: KafkaError | None = None
         for attempt in range(self._config.zk_read_num_retries + 1):
             if attempt:

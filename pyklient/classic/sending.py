@@ -45,8 +45,8 @@ class Sending(ABC):
 
     @property
     def buffer(self) -> EventBuffer | None:
-        """The buffer of the queue, to which the kernel adds messages. None if the kernel must not add
-        messages itself."""
+        """The buffer of the queue, to which the kernel adds messages. None if each message first has to be
+        handled by other code, such as a hook."""
         return None
 
     @abstractmethod

@@ -67,7 +67,8 @@ class MirrorTask:
     ) -> None:
         self.connector = connector
         self.syncs = syncs
-        """The offset syncs of the copied partitions; None if no offsets of groups are translated."""
+        """The offset syncs (pairs of source and target offsets) of the copied partitions. None if no offsets
+        of groups are translated."""
         self.sent = SentRecords(skip_failed=not rules.abort_on_send_failure, tell_confirmed=syncs is not None)
         self.failures = FailedCopies(abort=rules.abort_on_send_failure)
         self.changes = AssignmentChanges(self._make)

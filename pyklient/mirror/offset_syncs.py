@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 __all__ = ["OffsetSync", "OffsetSyncs", "translated"]
 
 _MOST_SYNCS: Final = 64
-"""The largest number of syncs that are kept of each partition."""
+"""The largest number of offset syncs (pairs of source and target offsets) that are kept of each partition."""
 
 
 class OffsetSync(NamedTuple):
@@ -88,7 +88,7 @@ class OffsetSyncs:
 
     @property
     def all(self) -> tuple[OffsetSync, ...]:
-        """All syncs, in the order of their offsets."""
+        """All syncs of the partition, in the order of their source offsets."""
         return tuple(sorted(self._slots.values()))
 
     def note(self, offset: int, target_offset: int, record_count: int) -> None:
@@ -107,14 +107,15 @@ class OffsetSyncs:
             self._release()
 
     def forget_all(self) -> None:
-        """Forget all syncs, because the target topic was deleted and created again."""
+        """Forget all syncs of the partition, because the target topic was deleted and created again."""
         for slot in list(self._slots):
             self._drop(slot)
         self._held.clear()
         self._position = self._copied_end = self._target_end = self._unknown = self._counted = 0
 
     def _go_back(self) -> None:
-        """Prepare for syncs at an earlier offset, because the mirror copies records again."""
+        """Prepare for syncs that begin at an earlier source offset, because the mirror copies records
+        again."""
         if not self._held:
             self._unknown = 0
         self._held.clear()
@@ -135,7 +136,8 @@ class OffsetSyncs:
             del self._held[1::2]
 
     def _release(self) -> None:
-        """Replace the syncs of the earlier copies by the syncs that were held back."""
+        """All records of which there are unknown copies have been copied again. So replace the syncs of the
+        earlier copies by the syncs that were held back."""
         held, self._held = self._held, []
         first = held[0].offset
         if first < self._copied_end:
@@ -148,7 +150,8 @@ class OffsetSyncs:
             self._add(sync)
 
     def _add(self, sync: OffsetSync) -> None:
-        """Add *sync*, whose records come after the records of all other syncs."""
+        """Add *sync*, whose records come after the records of all other syncs. If the largest number of syncs
+        is reached, first drop some."""
         last = max(self._slots, key=self._slots.__getitem__, default=None)
         if last is not None and _follows(self._slots[last], sync):
             self._put(last, _joined(self._slots[last], sync))
@@ -186,7 +189,8 @@ class OffsetSyncs:
 
 
 def _follows(before: OffsetSync, sync: OffsetSync) -> bool:
-    """Return True if *sync* continues *before* without a gap in both partitions."""
+    """Return True if the records of *sync* directly follow those of *before*, in the source partition and in
+    the target partition."""
     return (before.end, before.target_end) == (sync.offset, sync.target_offset)
 
 

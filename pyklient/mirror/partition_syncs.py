@@ -27,7 +27,7 @@ _CALL_TIMEOUT: Final = 10.0
 """The seconds that a call to a cluster may take."""
 _FIRST_PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 30.0
-"""The seconds between two attempts to store syncs."""
+"""The longest pause, in seconds, between two attempts to store offset syncs in the target cluster."""
 
 
 class _Sent(NamedTuple):
@@ -88,8 +88,7 @@ class PartitionSyncs:
         """Forget the offset syncs of *partitions* in memory. If *assigned* is true, this task copies
         *partitions* from now on, and continues with their offset syncs in the target cluster.
 
-        If the stored syncs cannot be read now, they are read when the target cluster has confirmed the first
-        records.
+        If these cannot be read now, they are read when the target cluster has confirmed the first records.
         """
         for each in partitions:
             self._syncs.pop(each, None)
@@ -151,8 +150,8 @@ class PartitionSyncs:
         self._show(partitions)
 
     def store(self, partitions: Iterable[TopicPartition]) -> None:
-        """Store the offset syncs of *partitions*, whose offsets were committed. After a failure,
-        :meth:`retry` tries again."""
+        """Store the offset syncs (pairs of source and target offsets) of *partitions*, whose offsets were
+        committed. After a failure, :meth:`retry` tries again."""
         self._due.update(each for each in partitions if each in self._syncs)
         self._look_for_results()
         if self._due and time.monotonic() >= self._try_at:
@@ -252,7 +251,8 @@ class PartitionSyncs:
             self._due.discard(source)
 
     def _look_for_results(self) -> None:
-        """Find the offset syncs that could not be stored, so that they are sent again."""
+        """Find the offset syncs that the target cluster could not store, so that they are sent to it
+        again."""
         waiting: list[_Sent] = []
         failure: BaseException | None = None
         for each in self._sent:
@@ -289,7 +289,8 @@ class PartitionSyncs:
             self._due.update(self._syncs)
 
     def _forget_syncs(self, topic: str) -> None:
-        """Forget the offset syncs of *topic*, whose offsets in the target cluster begin again at 0."""
+        """Forget the offset syncs (pairs of source and target offsets) of *topic*, because its target offsets
+        begin again at 0."""
         again = [each for each in self._syncs if each.topic == topic]
         for each in again:
             self._syncs[each].forget_all()

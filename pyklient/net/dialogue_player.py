@@ -12,7 +12,7 @@ _T = TypeVar("_T")
 
 
 class DialoguePlayer:
-    """Runs dialogues with the brokers of *client*.
+    """Runs dialogues, which are generators of requests, with the brokers of *client*.
 
     While the client closes, a dialogue ends with an error as soon as no broker can be reached.
     """

@@ -152,7 +152,7 @@ class NetworkClient:
         return self._pool.live(node_id, purpose)
 
     def play(self, dialogue: Dialogue[T], timeout: float) -> T:
-        """Run *dialogue* in this thread and return its result.
+        """Run *dialogue*, a generator of requests to brokers, in this thread. Return its result.
 
         Raises the errors of the dialogue. After *timeout* seconds, raises KafkaTimeoutError, which names the
         last failure.

@@ -144,7 +144,7 @@ class ZooKeeperDiscovery:
             log.warning("the list of brokers could not be read from ZooKeeper: %s", error)
             return
         for reason in self._cluster.unusable:
-            log.warning("a node of %s is ignored: %s", self.session, reason)
+            log.warning("an entry in %s is ignored: %s", self.session, reason)
         if not self._cluster.brokers and self._required:
             self._knowledge = _Knowledge.STALE  # the next attempt looks again
             raise BrokerConnectionError(self._nobody(self._cluster))

@@ -13,7 +13,8 @@ class MirrorProducer(Producer):
 
     @property
     def appender(self) -> Appender:
-        """The kernel's Appender of this producer. ``append_messages`` needs it to append messages."""
+        """The kernel's object that appends records to the batches of this producer. The mirror passes it to
+        ``append_messages``, which appends many messages at once."""
         return self._accumulator.appender
 
     def send_batch(self, topic: str, partition: int, batch: RecordBatch) -> Batch | None:

@@ -32,8 +32,8 @@ def send_arrow(
 ) -> BulkDelivery:
     """Send the rows of the Arrow data *data*. ``Producer.send_arrow`` describes the arguments and errors.
 
-    *appender* is the producer's Appender. *send* is the producer's method ``send``, which sends the rows that
-    the kernel cannot append.
+    *appender* appends rows to the producer's batches. *send* is the producer's method ``send``, which sends
+    the rows that the kernel cannot append.
     """
     pyarrow = _pyarrow()
     schema, batches = _opened(pyarrow, data)
@@ -97,7 +97,7 @@ def _opened(pyarrow: Any, data: Any) -> tuple[Any, Iterable[Any]]:
 
 
 class _Reader:
-    """Turns Arrow record batches of one schema into the kernel's rows.
+    """Turns Arrow record batches of one schema into rows in the form that the kernel reads.
 
     Raises ConfigurationError or TypeError if the schema has columns that a record does not have.
     """

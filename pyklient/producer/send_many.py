@@ -1,7 +1,8 @@
 """Sends the records of one call of ``Producer.send_many``.
 
-Records are read, encoded and appended in chunks. Each list of a chunk has one item for each record. If an
-iterable or a function of the user raises an exception for a record, the earlier records are sent first.
+The records are read, encoded and appended in groups of up to 1,000. Such a group is a chunk, and each list of
+a chunk has one item for each of its records. If an iterable or a function of the user raises an exception for
+a record, the earlier records are sent first.
 """
 
 import operator
@@ -18,7 +19,7 @@ from pyklient.producer.bulk_delivery import BulkDelivery
 __all__ = ["send_many"]
 
 _AT_ONCE: Final = 1_000
-"""The number of records in a chunk."""
+"""The largest number of records that are read, encoded and appended together (a chunk)."""
 
 _END: Final = object()
 

@@ -106,8 +106,9 @@ def find_cluster(broker_id: int) -> RegistryDialogue[FoundCluster]:
 def announce(broker: BrokerNode, cluster_id: str, wait_seconds: float) -> RegistryDialogue[None]:
     """Register *broker* in ZooKeeper as a broker of the cluster and as its controller.
 
-    If the broker has crashed before, its old entries exist until its old session ends. The dialogue waits for
-    that, for at most *wait_seconds*. Raises ConfigurationError if another running broker has the same id.
+    If the broker has crashed before, its old entries exist until its old session ends. The broker waits until
+    ZooKeeper has deleted them, for at most *wait_seconds*. Raises ConfigurationError if another running
+    broker has the same id.
     """
     if (yield Read(paths.CLUSTER_ID)) is None:
         yield from _put(paths.CLUSTER_ID, cluster_id_content(cluster_id))

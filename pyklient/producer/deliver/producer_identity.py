@@ -122,7 +122,8 @@ class ProducerIdentity(Timed):
         self.current = identity._replace(epoch=epoch) if epoch <= LAST_EPOCH else None
 
     def on_timer(self) -> None:
-        """Start a request for a producer id on the worker."""
+        """Start a request for a producer id, in the worker's thread, because the request waits for a
+        broker."""
         self._asking = True
         self.due = NEVER
         self._worker.run(self._ask)

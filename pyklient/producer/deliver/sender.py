@@ -78,10 +78,11 @@ class Sender(SenderWork, Timed):
                 transaction, identity, client, self._backoff, worker, thread, self._queues, self._responses
             )
         self._changed_queues: dict[PartitionQueue, None] = {}
-        """The queues to check in this pass of the sender, in the order in which they changed."""
+        """The queues that the sender has to check before it sleeps again, in the order in which they
+        changed."""
         self._brokers: dict[int, BrokerQueue] = {}
         self._changed_brokers: set[BrokerQueue] = set()
-        """The brokers to which something may be sent in this pass of the sender."""
+        """The brokers to which to send something before the sender sleeps again."""
         self._full_brokers: set[BrokerQueue] = set()
         self._waiting_for_leader: set[PartitionQueue] = set()
         self._waiting_for_identity: set[PartitionQueue] = set()

@@ -115,7 +115,7 @@ class TransactionBatches(Timed):
         return answered.wait(timeout)
 
     def on_timer(self) -> None:
-        """Start a request on the worker that adds the waiting partitions."""
+        """Start a request that adds the waiting partitions to the transaction, in the worker's thread."""
         identity = self._identity.current
         if not self._waiting or identity is None or self._transaction.failure is not None:
             return

@@ -86,7 +86,7 @@ class Manifest:
 
 @dataclass(frozen=True)
 class Staging:
-    """The directory in which a load is prepared before it is published."""
+    """The directory in which a load is prepared, until it is renamed and readers see it."""
 
     number: int
     token: str
@@ -112,8 +112,8 @@ class DataSet:
         return self._files.root
 
     def uri_of(self, load: "Staging | int") -> str:
-        """Return the URI of a load's directory. *load* is the number of a published load, or a staging
-        directory."""
+        """Return the URI of a load's directory. *load* is the number of a load that readers see, or the
+        staging directory in which a load is prepared."""
         return f"{self.uri}/{load.name if isinstance(load, Staging) else _published(load)}"
 
     def newest(self) -> Manifest | None:
@@ -126,12 +126,12 @@ class DataSet:
         return self._manifest(max(visible)) if visible else None
 
     def loads(self) -> list[Manifest]:
-        """Return the manifests of all published loads, the oldest first. Raises the same errors as
-        ``newest``."""
+        """Return the manifests (offsets, topics and columns) of all loads that readers see, the oldest first.
+        Raises the same errors as ``newest``."""
         return [self._manifest(each) for each in sorted(self._visible())]
 
     def check_replacing(self) -> None:
-        """Raise ConfigurationError if the file system cannot replace published loads in one step."""
+        """Raise ConfigurationError if the file system cannot replace loads that readers see in one step."""
         self._files.check_replacing()
 
     def _visible(self) -> list[str]:

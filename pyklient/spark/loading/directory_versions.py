@@ -71,7 +71,7 @@ def replace_version(
             _exchange(version, whole)
             if {each for each in os.listdir(version) if each[0] not in "_."} != set(expected):
                 _exchange(version, whole)
-                raise FileExistsError(errno.EEXIST, "the loads in the directory have changed", str(whole))
+                raise FileExistsError(errno.EEXIST, "another process has changed the loads", str(whole))
             _flush_directory(whole.parent)
     finally:
         shutil.rmtree(version, ignore_errors=True)

@@ -176,7 +176,8 @@ def _publish(
     by: list[str],
     watch: Callable[[LoadProgress], None] | None,
 ) -> LoadResult:
-    """Write *rows* to a staging directory, and publish this directory as the next load after *before*."""
+    """Write *rows* to a staging directory, and make this directory visible to readers as the load after
+    *before*."""
     staging = data.stage(0 if before is None else before.load + 1)
     try:
         with reported_jobs(spark, f"load {staging.token}", plan.ranges, watch):
