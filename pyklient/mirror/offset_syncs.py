@@ -76,8 +76,9 @@ class OffsetSyncs:
         self._position = 0
         """The source offset after the last record that was copied."""
         self._copied_end = max((each.end for each in self._slots.values()), default=0)
-        """The largest position that was reached before this mirror began, or before it last went back. Syncs
-        are held back until the position has reached this offset again."""
+        """The source offset up to which records had been copied before this mirror began, or before it last
+        went back to an earlier offset. Syncs are held back until the position has reached this offset
+        again."""
         self._target_end = max((each.target_end for each in self._slots.values()), default=0)
         """The offset after the last known copy."""
         self._unknown = 0

@@ -46,7 +46,7 @@ _NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9._-]")
 
 
 def text(key: str, value: object) -> str:
-    """Return *value*, which must be text."""
+    """Return *value*. Raises ConfigurationError, which names *key*, if *value* is not text."""
     if not isinstance(value, str):
         raise ConfigurationError(f"{key} takes text, not {value!r}")
     return value

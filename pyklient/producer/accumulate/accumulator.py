@@ -235,7 +235,7 @@ class RecordAccumulator:
                 self._started = True
 
     def deadline(self) -> float:
-        """Return the monotonic time until which the calling thread may wait: now in the sender's thread."""
+        """Return the monotonic time until which this thread may wait (now, if it is the sender's thread)."""
         return self.clocks.monotonic() + (0.0 if self.thread.is_current() else self.limits.max_block)
 
     def _append_or_wait(

@@ -78,8 +78,7 @@ class Sender(SenderWork, Timed):
                 transaction, identity, client, self._backoff, worker, thread, self._queues, self._responses
             )
         self._changed_queues: dict[PartitionQueue, None] = {}
-        """The queues that the sender has to check before it sleeps again, in the order in which they
-        changed."""
+        """The queues to check before the sender sleeps again, in the order in which they changed."""
         self._brokers: dict[int, BrokerQueue] = {}
         self._changed_brokers: set[BrokerQueue] = set()
         """The brokers to which to send something before the sender sleeps again."""

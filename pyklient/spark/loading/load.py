@@ -131,8 +131,8 @@ def load(
 def _earlier_loads(
     data: DataSet, allow: Collection[Change], *, rewinds: bool
 ) -> tuple[AllowedChanges, list[Manifest]]:
-    """Return the changes that a load may make, and the loads that it may replace. Only a load that *rewinds*
-    may replace loads. Delete the remains of failed loads."""
+    """Return the changes (of cluster, topics and columns) that a load may make, and the earlier loads that it
+    may replace: none unless it *rewinds*. Delete the remains of failed loads."""
     loads = data.loads() if rewinds else []
     if loads:
         data.check_replacing()
