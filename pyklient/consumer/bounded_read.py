@@ -50,7 +50,8 @@ def read(
     group_id: str | None = None,
     **options: Unpack[ReadOptions],
 ) -> "BoundedRead":
-    """Return all messages of *topics* from *start* up to, but not including, *end*.
+    """Return a BoundedRead, which iterates over all messages of *topics* from *start* up to, but not
+    including, *end*.
 
     *start* and *end* are each an offset, a datetime with a time zone (which means the first message at or
     after it), or a mapping from TopicPartition to such values. If *start* is None, or a partition is not in

@@ -250,7 +250,7 @@ class ConsumerConnector:
 
         At most *max_in_hand* messages, of about ``prefetch_max_bytes`` together, are read and not handled
         yet. Keys and values are bytes, as in a stream without decoders. *start* has the same meaning as in
-        :meth:`stream`, and the rules of :meth:`create_message_streams` apply.
+        :meth:`stream`. The connector can make streams only once.
         """
         argument_checks.whole(workers, "workers", low=1, high=_MOST_WORKERS)
         check_handlers(handler, on_error, processes=argument_checks.flag(processes, "processes"))

@@ -233,8 +233,9 @@ class KafkaStream:
 
         Call this method after a failed transaction was rolled back, if the transaction is not repeated. Call
         it in the thread that reads the stream. Discard the results that are not stored: their messages are
-        handed out again, unless another member owns their partitions now. Raises the same ConfigurationError
-        and StreamInUseError as :meth:`save_offsets`.
+        handed out again, unless another member owns their partitions now. Raises ConfigurationError if the
+        connector has no ``offset_store``, and in a rebalance listener. Raises StreamInUseError while a loop
+        in another thread reads the stream.
         """
         self._control.rewind(self._core)
 

@@ -149,9 +149,10 @@ class ClientFraming:
 def _api_versions(reader: Reader, version: int) -> ApiMessage:
     """Read an ApiVersions response. The response may have another version than the request.
 
-    Its header never has tagged fields. A broker that does not know the requested version answers with the
-    error UNSUPPORTED_VERSION and a body in version 0 (KIP-511). The mock cluster of librdkafka sends this
-    error with a body of another layout. Such a body is ignored: the returned response names no versions.
+    The header of the response never has tagged fields. A broker that does not know the requested version
+    answers with the error UNSUPPORTED_VERSION and a body in version 0 (KIP-511). The mock cluster of
+    librdkafka sends this error with a body of another layout. Such a body is ignored: the returned response
+    names no versions.
     """
     if int.from_bytes(reader.data[reader.pos : reader.pos + 2], "big") != ErrorCode.UNSUPPORTED_VERSION:
         return _whole(reader, version)

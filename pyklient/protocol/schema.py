@@ -11,7 +11,8 @@ The annotation of a field is its type in the protocol; the default tells which v
 
 Fields are declared in the order in which they are sent. ``list[T]`` is an array, ``T | None`` may be null,
 and a nested class with ``@struct`` is a structure. Every field has a default: the zero of its type, if no
-other default is given. So a message is made with keyword arguments for only the fields that matter.
+other default is given. So an object of such a class is made with keyword arguments for only the fields that
+matter.
 """
 
 import struct as binary

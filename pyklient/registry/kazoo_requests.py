@@ -236,8 +236,8 @@ def _exists(client: KazooClient, path: str, watch: Watch | None) -> _Steps:
 def _create(
     client: KazooClient, path: str, content: bytes, ephemeral: bool, parents: dict[str, "AsyncResult[Any]"]
 ) -> _Steps:
-    """Create the node at *path* with *content*. If *ephemeral* is true, ZooKeeper deletes it when the session
-    ends. If its parent nodes are missing, create them first.
+    """Create the node at *path* with *content*. If *ephemeral* is true, ZooKeeper deletes the node when the
+    session ends. If its parent nodes are missing, create them first.
 
     *parents* has the parent nodes that other requests have created or are creating, so that no parent is
     created twice. It maps the path of each of these nodes to the result of its request.

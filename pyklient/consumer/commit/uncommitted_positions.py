@@ -88,8 +88,9 @@ class UncommittedPositions:
         committed an offset of that partition.
 
         A position is left out if it is before an offset that has been committed, unless the program has gone
-        back by ``seek`` or ``redeliver``. This happens in two cases: a message was committed while a loop had
-        it in hand, or a new assignment begins at an older offset than the last commit stored.
+        back by ``seek`` or ``redeliver``. A position can be before a committed offset in two cases: a message
+        was committed while a loop had it in hand, or a new assignment begins at an older offset than the last
+        commit stored.
 
         *queued* has the offsets of commits that wait in the queue. They count as committed here. A position
         that is equal to a queued offset is returned nevertheless, because the earlier commit may fail.

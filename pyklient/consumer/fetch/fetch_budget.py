@@ -70,9 +70,10 @@ class FetchBudget:
         """Return how many bytes may be fetched for each of *cursors*. A cursor that may fetch nothing is left
         out.
 
-        *per_partition* is the largest number of bytes of one partition in a response. *now* is in seconds.
-        *least* is the smallest useful limit, because old brokers return nothing if the next message is larger
-        than the limit. A cursor without queued bytes may always fetch at least *least* bytes.
+        *per_partition* is the largest number of bytes of one partition in a response. *now* is in seconds of
+        ``time.monotonic``. *least* is the smallest useful limit, because old brokers return nothing if the
+        next message is larger than the limit. A cursor without queued bytes may always fetch at least *least*
+        bytes.
         """
         own = self._own
         spare = self._spare(own)

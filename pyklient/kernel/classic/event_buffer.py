@@ -77,7 +77,7 @@ class EventSender:
     _buffer: EventBuffer | None = None
 
     def send(self, *messages: Any) -> None:
-        """Send *messages*: KeyedMessages, or ProducerData in the profile 0.7.
+        """Send *messages*: KeyedMessages, or ProducerData if the producer follows the rules of Kafka 0.7.
 
         A synchronous producer raises the error of its event handler, such as FailedToSendMessageError. An
         asynchronous producer only puts the messages into its queue, one after the other. While the queue is
@@ -86,8 +86,8 @@ class EventSender:
         after it are not.
 
         Raises TypeError for anything that is not a message, ProducerClosedError after ``close``
-        (QueueClosedError in the profile 0.7, if the producer is asynchronous), and ForkError in the child of
-        a fork.
+        (QueueClosedError from an asynchronous producer with the rules of Kafka 0.7), and ForkError in the
+        child of a fork.
         """
         for message in messages:
             if message.__class__ is not KeyedMessage:

@@ -10,9 +10,9 @@ __all__ = ["KeyedMessage", "by_topic", "count_within", "plain_bytes"]
 class KeyedMessage:
     """A message for *topic*, with a key and a partition key, which may both be None.
 
-    The message and the key are stored, after the encoders have turned them into bytes. The partition key only
-    decides the partition. Without a partition key, the key decides the partition. Key and partition key are
-    keyword arguments, because Kafka's constructor has them before the message.
+    The brokers store the message and the key, after the encoders have turned them into bytes. The partition
+    key only decides the partition. Without a partition key, the key decides the partition. Key and partition
+    key are keyword arguments, because Kafka's constructor has them before the message.
     """
 
     __slots__ = ("key", "message", "part_key", "topic")

@@ -27,8 +27,8 @@ class LeasedIterator:
     """Iterates over *messages* as long as *lease* lasts. When the lease has ended, the loop over this
     iterator ends; once the lease is extended, another loop may continue.
 
-    A loop runs a generator, which takes less time than a method ``__next__`` in Python. It asks the clock
-    immediately before it takes a message, also after the process was stopped between two messages.
+    A loop runs a generator, which takes less time than a method ``__next__`` in Python. The generator asks
+    the clock immediately before it takes a message, also after the process was stopped between two messages.
     """
 
     __slots__ = ("_lease", "_messages")
