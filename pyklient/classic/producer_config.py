@@ -199,8 +199,8 @@ class ClassicProducerConfig:
         return self.profile == "0.7"
 
     def is_old(self, asked_at: float) -> bool:
-        """Return True if the metadata that the producer fetched at the time *asked_at* is too old, so that
-        the producer must fetch it again."""
+        """Return True if metadata that the producer fetched at the monotonic time *asked_at* is too old, so
+        that the producer must fetch it again."""
         longest = self.topic_metadata_refresh_interval_ms / 1000
         return 0 <= longest < time.monotonic() - asked_at
 

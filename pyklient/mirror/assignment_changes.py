@@ -31,7 +31,7 @@ class AssignmentChange:
         self.assigned = assigned
         self.revoked = revoked
         self.done = threading.Event()
-        """Set when the change is made."""
+        """An event that is set when the change is made."""
         self.expired = False
         """True if the rebalance has stopped waiting for this change. Revoked partitions then count as lost:
         other members may own them already."""

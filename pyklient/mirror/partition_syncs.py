@@ -31,7 +31,7 @@ _LONGEST_PAUSE: Final = 30.0
 
 
 class _Sent(NamedTuple):
-    """An offset sync that was sent to the target cluster, to be stored in one slot of its partition."""
+    """An offset sync that was sent to the target cluster. *delivery* tells if it is stored there."""
 
     source: TopicPartition
     syncs: OffsetSyncs
@@ -46,8 +46,8 @@ class PartitionSyncs:
     *options* are those of a consumer of the target cluster, and *admin* and *producer* are clients of it.
     *source* is a client of the source cluster.
 
-    Syncs are stored only after the mirror's group has accepted the offsets of their records. So a member that
-    has lost a partition stores no syncs of it.
+    Offset syncs are stored only after the offsets of their records have been committed. A member that has
+    lost a partition cannot commit, and so stores no offset syncs of this partition.
     """
 
     def __init__(

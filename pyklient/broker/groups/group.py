@@ -236,8 +236,8 @@ class Group:
             self._rebalance()
 
     def verify(self, member_id: str, instance_id: str | None, generation: int) -> Member:
-        """Return the member with *member_id*. Raises ApiError if the group has no such member, or has another
-        generation than *generation*."""
+        """Return the member with *member_id*. Raises ApiError if the group has no such member, or if
+        *generation* is not its present generation."""
         member = self.members.identify(member_id, instance_id)
         if generation != self.generation:
             raise ApiError(

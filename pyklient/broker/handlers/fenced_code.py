@@ -6,8 +6,8 @@ __all__ = ["fenced_code"]
 
 
 def fenced_code(code: ErrorCode, *, knows_fenced: bool = False) -> ErrorCode:
-    """Return *code* as the error code for a response. If *knows_fenced* is false, the client does not know
-    PRODUCER_FENCED in this response, and gets INVALID_PRODUCER_EPOCH instead."""
+    """Return the error code for a response: *code*, with one exception. If *knows_fenced* is false, the
+    version of the response is too old for PRODUCER_FENCED, and INVALID_PRODUCER_EPOCH replaces it."""
     if code is ErrorCode.PRODUCER_FENCED and not knows_fenced:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     return code

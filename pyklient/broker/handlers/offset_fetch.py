@@ -123,8 +123,8 @@ def _one_group(node: NodeState, request: OffsetFetchRequest) -> OffsetFetchRespo
 
 
 def _unstable(node: NodeState, group_id: str, *, stable: bool) -> set[TopicPartition]:
-    """Return the partitions for which the group has pending offsets. Return none if the client does not ask
-    for *stable* offsets (KIP-447)."""
+    """Return the partitions for which transactions that are still open commit offsets of the group. Return
+    none if the client does not ask for *stable* offsets (KIP-447)."""
     return node.group_coordinator.partitions.of_group(group_id).pending(group_id) if stable else set()
 
 

@@ -68,7 +68,8 @@ def validate_records(
     if len(data) > segment_bytes:
         raise ApiError(
             ErrorCode.RECORD_LIST_TOO_LARGE,
-            f"the records have {len(data)} bytes, but segment.bytes of the topic is {segment_bytes}",
+            f"the records have {len(data)} bytes, but segment.bytes of the topic is {segment_bytes}; "
+            "raise segment.bytes, or send less at once",
         )
     _check_batches(batches, version)
     return ValidRecords(batches, len(batches) == 1 and batches[0].magic == 2)
@@ -77,7 +78,8 @@ def validate_records(
 def _too_large(size: int, limit: int) -> ApiError:
     return ApiError(
         ErrorCode.MESSAGE_TOO_LARGE,
-        f"the batch has {size} bytes, but max.message.bytes of the topic is {limit}",
+        f"the batch has {size} bytes, but max.message.bytes of the topic is {limit}; raise "
+        "max.message.bytes, or send smaller batches",
     )
 
 

@@ -184,7 +184,7 @@ def load(
                 )
             except PySparkException as error:
                 raise click.ClickException(
-                    f"the load failed in Spark, and nothing was published: {_first_lines(str(error))}"
+                    f"the load failed in Spark, and nothing was stored: {_first_lines(str(error))}"
                 ) from error
     _show(done, as_json=as_json)
 

@@ -215,8 +215,8 @@ class Connection:
             raise self._in_flight.timed_out(type(request), seconds) from None
 
     def exchange(self, request: ApiMessage, version: int, time_left: TimeLeft) -> Any:
-        """Send *request* during the setup of the connection, before the broker has named its versions. Return
-        the response."""
+        """Send *request* during the setup of the connection, when it is not known yet which versions of
+        requests the broker supports. Return the response."""
         with self._responses.turn:
             return self._exchange(request, version, time_left)
 

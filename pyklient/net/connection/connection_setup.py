@@ -69,7 +69,7 @@ class NoVersionsError(BrokerConnectionError, UnsupportedVersionError):
 
 
 class _NoAnswerError(Exception):
-    """The broker has not named its versions in time."""
+    """The broker has not said in time which versions of requests it supports."""
 
 
 def connection_opener(config: ClientConfig) -> Callable[..., Connection]:

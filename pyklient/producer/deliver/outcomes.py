@@ -36,7 +36,7 @@ class Outcomes:
 
     def drain(self, unfinished: Iterable[list[SealedBatch]]) -> list[tuple[Batch, Outcome]]:
         """Return, in order, the outcomes that may be reported now, because all earlier batches have finished.
-        Each list in *unfinished* has its batches in order."""
+        *unfinished* has lists of the partition's batches that have not finished, each list in order."""
         waiting = self.waiting
         stop = len(waiting)
         for batches in unfinished:

@@ -337,7 +337,7 @@ class PartitionQueue(Timed):
         self._gap.note(batch)
 
     def _close_gap(self) -> None:
-        """Begin a new epoch after a gap, if nothing is in flight and no batch before the gap is left."""
+        """Begin a new epoch after a sequence gap, if nothing is in flight and no batch before it is left."""
         if self.sequences is None or self._in_flight or not self._gap.may_close(self._to_retry):
             return
         self._gap.clear()

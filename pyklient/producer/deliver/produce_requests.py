@@ -93,7 +93,7 @@ class ProduceRequests:
         self.line.append(queue)
 
     def drop_moved(self) -> None:
-        """Remove the partitions that this broker does not lead any more from the waiting partitions."""
+        """From the waiting partitions, remove those that this broker does not lead any more."""
         metadata = self._client.metadata
         if metadata is self._snapshot:
             return

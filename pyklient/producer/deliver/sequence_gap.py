@@ -26,7 +26,7 @@ class SequenceGap:
         no such batch."""
 
     def note(self, batch: SealedBatch) -> None:
-        """Remember that *batch*, which failed permanently, leaves a gap, or may leave one."""
+        """Remember that *batch*, which failed permanently, leaves a gap in the sequence numbers, or may."""
         if batch.in_doubt:
             self.doubt = max(self.doubt or batch.order, batch.order)
         else:

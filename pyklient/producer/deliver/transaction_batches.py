@@ -133,6 +133,7 @@ class TransactionBatches(Timed):
         if serial != self._transaction.serial:
             return
         for at, facts in codes.items():
+            cannot = f"cannot add {at} to the transaction of {self._transaction.transactional_id!r}"
             if not facts.code:
                 self._added.add(at)
                 self._missing.discard(at)
@@ -140,9 +141,9 @@ class TransactionBatches(Timed):
                 self._transaction.confirmed = True
             elif facts.retriable:
                 self._missing.add(at)
-                self._waiting[at].blocked_by = BrokerError(facts, f"cannot add {at} to the transaction")
+                self._waiting[at].blocked_by = BrokerError(facts, cannot)
             elif facts.code != ErrorCode.OPERATION_NOT_ATTEMPTED:
-                failure = BrokerError(facts, f"cannot add {at} to the transaction")
+                failure = BrokerError(facts, cannot)
         if failure is not None:
             # The request may arrive later, and must then find another epoch.
             self._transaction.sequences_lost |= not isinstance(failure, BrokerError)

@@ -216,7 +216,8 @@ def commit_offsets(
     """Send *offsets* of the group of *member* to *coordinator*, the coordinator of the group. The offsets are
     committed together with the transaction. *version* is the transaction version.
 
-    Raises BrokerError UNKNOWN_TOPIC_OR_PARTITION if a partition does not exist for some seconds.
+    Raises BrokerError UNKNOWN_TOPIC_OR_PARTITION if the group coordinator does not know a partition, even
+    after several attempts.
     """
     send = partial(_commit_offsets, transactional_id, identity, version)
     for attempt in range(_TRIES_FOR_NEW_TOPIC):

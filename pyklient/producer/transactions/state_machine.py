@@ -76,7 +76,8 @@ class StateMachine:
         deadline = time.monotonic() + seconds
         if not self._lock.acquire(timeout=seconds):
             raise KafkaTimeoutError(
-                f"{name} has waited for {seconds:.3g} s for another thread that begins or ends a transaction"
+                f"{name} has waited for {seconds:.3g} s for another thread that begins or ends a "
+                f"transaction; call {name} again"
             )
         try:
             if self.state is State.OPEN and self._transaction.failure is not None:

@@ -177,7 +177,7 @@ class DataSet:
     ) -> None:
         """Make a load visible to readers together with its *manifest*, in one step. If it replaces other
         loads, the rows of those loads disappear in the same step: *replaced* has the numbers of the loads to
-        replace, and *present* has the numbers of all published loads.
+        replace, and *present* has the numbers of all loads that readers see now.
 
         Raises LoadConflictError if another load with the same number was published first.
         """
@@ -216,10 +216,10 @@ class DataSet:
         self._remove(staging.name)
 
     def remove_failed(self, newest: int | None) -> None:
-        """Delete the staging directories of failed loads. *newest* is the number of the newest published
-        load.
+        """Delete the staging directories of failed loads. *newest* is the number of the newest load that
+        readers see.
 
-        A load has failed if another load was published with its number or a higher one, or if its process is
+        A load has failed if readers see another load with its number or a higher one, or if its process is
         known to have ended. The staging directories of other loads are kept, because these loads may still be
         running.
         """
