@@ -48,11 +48,11 @@ class _KnownCandidates:
         self.topics: dict[str, tuple[float, list[BrokerPartition]]] = {}
 
     def forget_all(self) -> None:
-        """Forget the candidates of all topics, because brokers or partitions have changed."""
+        """Forget which brokers and partitions all topics have, because the cluster has changed."""
         self.topics = {}
 
     def forget(self, topics: Iterable[str]) -> None:
-        """Forget the candidates of *topics*."""
+        """Forget which brokers and partitions *topics* have."""
         kept = dict(self.topics)
         for topic in topics:
             kept.pop(topic, None)

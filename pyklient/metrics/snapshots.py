@@ -215,7 +215,7 @@ class ConsumedPartition:
 
 @dataclass(frozen=True, slots=True)
 class RebalanceMetrics:
-    """The assignments of a consumer."""
+    """How often partitions were assigned to a consumer and taken from it, and how long that took."""
 
     assignments: int = 0
     """The number of times that partitions were assigned, including the first time."""
@@ -232,7 +232,7 @@ class RebalanceMetrics:
 
 @dataclass(frozen=True, slots=True)
 class CommitMetrics:
-    """The commits of a consumer, including automatic commits."""
+    """The numbers of commits of a consumer, including automatic commits."""
 
     commits: int = 0
     """The number of commits that have stored offsets."""

@@ -203,7 +203,8 @@ class SentRecords:
 
 
 def _copies(offset: int, sent: Delivery | Batch | Copies | None) -> Copies:
-    """Return the Copies that *sent* stands for. *offset* is the first source offset."""
+    """Return the records that were sent, in the form of a Copies. *sent* is one of the forms that ``Sent``
+    describes, and *offset* is the first source offset."""
     if sent is None:
         return Copies(range(offset, offset), [])
     if isinstance(sent, Copies):

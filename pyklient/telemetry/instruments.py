@@ -59,8 +59,8 @@ def _client(found: ProducerMetrics | ConsumerMetrics) -> Attributes:
 def _produced(
     pick: Callable[[ProducedPartition], float],
 ) -> Callable[[ProducerMetrics], Iterator[Value]]:
-    """Return a function that yields, for each partition in a producer's snapshot, the result of *pick* and
-    the attributes of the partition."""
+    """Return a function that yields, for each partition in a producer's snapshot, the number that *pick*
+    returns for it, and its attributes."""
 
     def values(found: ProducerMetrics) -> Iterator[Value]:
         for at, partition in found.partitions.items():
@@ -82,8 +82,8 @@ def _sent(found: ProducerMetrics) -> Iterator[Value]:
 def _consumed(
     pick: Callable[[ConsumedPartition], float | None],
 ) -> Callable[[ConsumerMetrics], Iterator[Value]]:
-    """Return a function that yields, for each partition in a consumer's snapshot, the result of *pick* and
-    the attributes of the partition. Results that are None are left out."""
+    """Return a function that yields, for each partition in a consumer's snapshot, the number that *pick*
+    returns for it, and its attributes. A partition for which *pick* returns None is left out."""
 
     def values(found: ConsumerMetrics) -> Iterator[Value]:
         for at, partition in found.partitions.items():
@@ -97,7 +97,7 @@ def _single(
     pick: Callable[..., float | None],
 ) -> Callable[[ProducerMetrics | ConsumerMetrics], Iterator[Value]]:
     """Return a function that yields the result of *pick* for a client's snapshot, with the attributes of the
-    client. It yields nothing if the result is None."""
+    client. *pick* gets one number from the snapshot. If it returns None, nothing is yielded."""
 
     def values(found: ProducerMetrics | ConsumerMetrics) -> Iterator[Value]:
         if (value := pick(found)) is not None:

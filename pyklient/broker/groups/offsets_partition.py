@@ -56,7 +56,8 @@ class OffsetsPartition:
 
     @property
     def topics(self) -> set[str]:
-        """The names of all topics for which a group has committed or pending offsets."""
+        """The names of all topics for which a group has committed offsets, even in transactions that are
+        still open."""
         committed = {partition.topic for offsets in self._committed.values() for partition in offsets}
         return committed | self._pending.topics
 
@@ -122,8 +123,8 @@ class OffsetsPartition:
         self._pending.add(producer.producer_id, group_id, offsets, log_offset)
 
     def end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
-        """Commit or forget the pending offsets of a producer whose transaction has ended. The transaction
-        marker must be in the log already."""
+        """The transaction of a producer has ended: commit or forget the offsets that belong to it. The
+        transaction marker must be in the log already."""
         self._records += 1
         self._end_transaction(producer_id, is_commit=is_commit)
 
@@ -167,7 +168,7 @@ class OffsetsPartition:
         self._delete(found, now_ms)
 
     def _stored(self, group_id: str) -> set[TopicPartition]:
-        """Return the partitions for which a group has committed or pending offsets."""
+        """Return the partitions for which a group has committed offsets, even in open transactions."""
         return self._committed.get(group_id, {}).keys() | self._pending.partitions(group_id)
 
     def _delete(self, offsets: Sequence[tuple[str, TopicPartition]], now_ms: int) -> None:

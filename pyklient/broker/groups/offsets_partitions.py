@@ -61,8 +61,8 @@ class OffsetsPartitions:
             )
 
     def end_transaction(self, index: int, producer_id: int, *, is_commit: bool) -> None:
-        """Commit or forget the pending offsets of a producer, after a transaction marker was written into the
-        partition *index*."""
+        """Commit or forget the offsets that belong to a producer's transaction, after a marker that ends the
+        transaction was written into the partition *index*."""
         partition = self.find(index)
         if partition is not None:
             partition.end_transaction(producer_id, is_commit=is_commit)

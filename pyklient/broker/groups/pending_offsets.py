@@ -35,16 +35,16 @@ class PendingOffsets:
 
     @property
     def groups(self) -> set[str]:
-        """The ids of all groups that have pending offsets."""
+        """The ids of all groups that have committed offsets in transactions that are still open."""
         return {group_id for groups in self._by_producer.values() for group_id in groups}
 
     @property
     def topics(self) -> set[str]:
-        """The names of all topics for which a group has pending offsets."""
+        """The names of all topics for which a transaction that is still open commits an offset."""
         return {partition.topic for group_id in self.groups for partition in self.partitions(group_id)}
 
     def partitions(self, group_id: str) -> set[TopicPartition]:
-        """Return the partitions for which a group has pending offsets."""
+        """Return the partitions for which transactions that are still open commit offsets of the group."""
         if not self._by_producer:
             return set()
         return {partition for groups in self._by_producer.values() for partition in groups.get(group_id, ())}
@@ -63,7 +63,8 @@ class PendingOffsets:
             pending[partition] = _PendingOffset(committed, log_offset + at)
 
     def outdate(self, group_id: str, partitions: Iterable[TopicPartition], log_offset: int = NEWEST) -> None:
-        """Mark the pending offsets of *partitions* as outdated if their records are before *log_offset*."""
+        """Remember that the log has a newer offset of the group for *partitions*, at *log_offset*. A pending
+        offset before it has no effect when its transaction commits."""
         if not self._by_producer:
             return
         for partition in partitions:
@@ -74,8 +75,8 @@ class PendingOffsets:
                     pending[partition] = found._replace(is_outdated=True)
 
     def end(self, producer_id: int, *, is_commit: bool) -> dict[str, dict[TopicPartition, CommittedOffset]]:
-        """Remove the pending offsets of a producer whose transaction has ended. If the transaction has
-        committed, return the offsets that are not outdated, by group."""
+        """Remove the offsets that a producer committed in its transaction, because the transaction has ended.
+        If the transaction has committed, return the offsets that are not outdated, by group."""
         ended = self._by_producer.pop(producer_id, {})
         if not is_commit:
             return {}

@@ -36,7 +36,7 @@ _stand_in = memoryview(
 
 @dataclass(slots=True)
 class _Result:
-    """The partitions of a Fetch request after they have been read once: the parts of the response, and their
+    """The result of reading all partitions of a Fetch request once: the parts of the response, and their
     size."""
 
     partitions: list[tuple[RequestedPartition, PartitionData]] = field(default_factory=list)

@@ -161,7 +161,7 @@ class TcpTransport:
         self._gather = gather
         self._receive_flags = receive_flags
         self._longest_send = self._longest_receive = math.inf
-        """The time-outs of the socket in seconds."""
+        """The time-outs that are set on the socket for sending and for receiving, in seconds."""
         sock.setblocking(True)
 
     def send(self, parts: Sequence[Buffer], time_left: TimeLeft) -> None:

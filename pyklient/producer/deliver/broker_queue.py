@@ -59,7 +59,7 @@ class BrokerQueue(Timed):
     ) -> None:
         self.node_id = node_id
         self.requests = ProduceRequests(node_id, client, options, responses)
-        """The partitions that have a batch to send to this broker. Makes requests from their batches."""
+        """Makes requests from the batches of the partitions that wait to be sent to this broker."""
         self.in_flight = 0
         """The number of requests that were sent and have no response yet."""
         self._bytes_in_flight = 0

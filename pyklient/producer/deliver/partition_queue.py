@@ -46,7 +46,7 @@ __all__ = ["PartitionQueue"]
 
 
 class PartitionQueue(Timed):
-    """The queue of one partition. A thread that uses it must hold the sender lock.
+    """The batches of one partition on their way to its leader. Callers must hold the sender lock.
 
     *sequences* is None without idempotence. *linger* and *delivery_timeout* are in seconds. The queue adds
     itself to *changed* when the sender should check it again.

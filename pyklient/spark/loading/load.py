@@ -319,7 +319,8 @@ def _partition_columns(rows: "DataFrame", wanted: Sequence[str] | None, before: 
 
 
 def _write(spark: "SparkSession", rows: "DataFrame", by: Sequence[str], uri: str) -> int:
-    """Write *rows* to *uri*. Return the number of rows in the written files."""
+    """Write *rows* to *uri*, in directories that the columns *by* determine. Return the number of rows in the
+    written files."""
     # Imported here, because Spark's workers import this module too.
     from pyspark.sql import Observation, functions
 

@@ -35,7 +35,7 @@ def available(wanted: OffsetRange, ends: LogEnds) -> tuple[OffsetRange, str | No
     if nothing is missing).
 
     If *wanted* starts after the end of the log, the topic was deleted and created again. If *wanted* also
-    ends before it starts, its end is an offset of the new topic. In that case, the result is the range from
+    ends before it starts, its end was looked up in the new topic. In that case, the result is the range from
     the first offset of the new topic to this end. Otherwise the result is empty, and the next query or
     micro-batch reads the new topic.
     """
