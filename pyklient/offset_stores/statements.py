@@ -84,5 +84,6 @@ class Statements:
 
 
 def offsets_to_store(positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    """Return *positions*, which a user wants to store, after checking them."""
+    """Check *positions*, which a user wants to store, and return them sorted by partition. Raise an error
+    that names the argument ``positions`` if they are not valid."""
     return {each: at.offset for each, at in sorted(argument_checks.positions(positions, "positions").items())}

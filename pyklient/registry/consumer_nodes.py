@@ -84,9 +84,9 @@ def consumer_content(consumer: ConsumerNode) -> bytes:
 
 
 def parse_owner(path: str, content: bytes) -> str:
-    """Return the id of the thread that owns a partition. *content* is the content of the ZooKeeper node at
-    *path*. The id has the form ``<consumer id>-<number>``. Raises NodeContentError if *content* is
-    malformed."""
+    """Return the id of the thread (one stream of a consumer) that owns a partition. *content* is the content
+    of the ZooKeeper node at *path*. The id has the form ``<consumer id>-<number>``. Raises NodeContentError
+    if *content* is malformed."""
     owner = text_content(path, content)
     if not re.fullmatch(r".*-[0-9]{1,9}", owner):
         why = "the content is not the id of a consumer's thread, <consumer id>-<number>"

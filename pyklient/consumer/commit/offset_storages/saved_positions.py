@@ -52,8 +52,8 @@ class SavedPositions:
         self._streams: WeakKeyDictionary[StreamCore, AcquiredPartitions] = WeakKeyDictionary()
 
     def acquire(self, starts: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, StoredPosition]:
-        """Acquire partitions in the store, and return their stored positions. A partition without a stored
-        offset gets its offset in *starts*.
+        """Acquire the partitions in *starts* in the store, and return their stored positions. A partition
+        without a stored offset gets its offset in *starts*.
 
         An exception of the store whose attribute ``retriable`` is true becomes a KafkaTimeoutError.
         """
