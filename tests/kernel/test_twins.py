@@ -121,6 +121,17 @@ def test_mutated_records(data: st.DataObject) -> None:
         same_messages(*arguments, data.draw(st.none() | int64s), "t", 0, min(start, INT64))
 
 
+@pytest.mark.parametrize(
+    "deltas", [[0, 1, 2, 5, 6, 9], [0, 1, 0, 1], [0, 1, 3, 3], [0, 1, 3, 2], [1, 2, 3], [0, 1, 2]]
+)
+def test_offset_deltas_with_gaps(deltas: list[int]) -> None:
+    records = [NewRecord(1, None, b"x", [("index", b"%d" % index)]) for index in range(len(deltas))]
+    data = encode_batch(records, offset_deltas=deltas)[61:]
+    for last_delta in (1, 2, 8, 9):
+        same("parse_records", data, len(deltas), 7, last_delta, 1)
+    same("parse_records", data, len(deltas), INT64 - 1, 9, 1)
+
+
 @settings(deadline=None, max_examples=400)
 @given(st.data())
 def test_mutated_batches(data: st.DataObject) -> None:

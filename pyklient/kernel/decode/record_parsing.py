@@ -44,13 +44,13 @@ def parse_records(
     if end != len(data):
         raise CorruptRecordError(f"a batch has {len(data) - end} bytes after the last of its {count} records")
     deltas, timestamps = columns.offsets, columns.timestamps
-    if deltas:
-        dense = deltas == list(range(count))  # to compare neighbours takes longer
-        if deltas[-1] > last_delta or not (dense or all(map(lt, deltas, islice(deltas, 1, None)))):
+    if count:
+        last = deltas[-1] if deltas else count - 1
+        if last > last_delta or not all(map(lt, deltas, islice(deltas, 1, None))):
             raise CorruptRecordError(f"the offset deltas of a batch do not rise, or exceed {last_delta}")
-        if base_offset + deltas[-1] > INT64_MAX:
+        if base_offset + last > INT64_MAX:
             raise CorruptRecordError(f"the offsets of a batch from {base_offset} on do not fit 64 bits")
-        if dense:
+        if not deltas:
             deltas[:] = range(base_offset, base_offset + count)
         elif base_offset:
             deltas[:] = [base_offset + delta for delta in deltas]
@@ -63,10 +63,11 @@ def parse_records(
 
 
 def _fill(columns: Columns, data: bytes, base_timestamp: int, count: int) -> int:  # noqa: C901 - calls cost time
-    """Parse *count* records into *columns*. Return the end position. Raise IndexError if *data* is short."""
+    """Parse *count* records into *columns*. Return the end position. Raise IndexError if *data* is short. The
+    offsets become the offset deltas; they stay empty if these are dense (0, 1, 2 and so on)."""
     deltas, timestamps, keys, values, headers = columns
     position = 0
-    for index in range(count):
+    for folded in range(0, 2 * count, 2):  # the next offset delta, in zigzag form, if they are dense
         if (low := data[position]) < 0x80:  # the length
             position += 1
         elif (high := data[position + 1]) < 0x80:
@@ -89,9 +90,8 @@ def _fill(columns: Columns, data: bytes, base_timestamp: int, count: int) -> int
             low, position = low & 0x7F | high << 7, position + 2
         else:
             low, position = read_folded(data, position)
-        if low & 1:
-            raise CorruptRecordError("a record has a negative offset delta")
-        deltas.append(low >> 1)
+        if low != folded or deltas:
+            _append_delta(deltas, low, folded >> 1)
         position += 1
         if (low := data[position - 1]) == 1:
             keys.append(None)
@@ -114,7 +114,7 @@ def _fill(columns: Columns, data: bytes, base_timestamp: int, count: int) -> int
                 raise CorruptRecordError("a value has a negative length")
             values.append(data[position : (position := position + (low >> 1))])
         if data[position]:
-            headers[index], position = _parse_headers(data, position)
+            headers[folded >> 1], position = _parse_headers(data, position)
         else:
             position += 1
         if position != end:
@@ -122,6 +122,15 @@ def _fill(columns: Columns, data: bytes, base_timestamp: int, count: int) -> int
                 f"a record ends at byte {position} of its batch, but its length says {end}"
             )
     return position
+
+
+def _append_delta(deltas: list[int], folded: int, index: int) -> None:
+    """Append an offset delta, which has been read as an unsigned number in zigzag encoding. If there are no
+    deltas yet, those of the *index* records before are dense, and are appended too."""
+    if folded & 1:
+        raise CorruptRecordError("a record has a negative offset delta")
+    deltas.extend(range(len(deltas), index))
+    deltas.append(folded >> 1)
 
 
 def _read_timestamp_delta(data: bytes, position: int, base_timestamp: int) -> tuple[int, int]:
