@@ -16,9 +16,9 @@ class InFlightLimits(NamedTuple):
     requests: int
     """The number of requests to one broker that may be in flight."""
     batches: int
-    """With idempotence, the number of batches of one partition that may be in flight. All batches from the
-    oldest batch in flight to the newest count, even if some of them are confirmed. Without idempotence, only
-    ``requests`` is a limit."""
+    """With idempotence, the number of batches of one partition that may be in flight. Every batch from the
+    oldest in flight to the newest counts, even if it is confirmed. Without idempotence, only ``requests`` is
+    a limit."""
     first_batches: int = 1
     """The limit used instead of ``batches`` until the broker has stored the first batch of the producer.
     Until then, the broker accepts any sequence number. If the broker rejected the first batch because the

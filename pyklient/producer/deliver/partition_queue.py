@@ -269,7 +269,7 @@ class PartitionQueue(Timed):
         self._changed[self] = None
 
     def drain_outcomes(self) -> list[tuple[Batch, Outcome]]:
-        """Return, in order, the outcomes of batches before which no batch is unfinished."""
+        """Return, in order, the outcomes that may be reported, because no earlier batch is unfinished."""
         return self.outcomes.drain((self._in_flight, self._to_retry))
 
     def without_idempotence(self) -> None:

@@ -338,9 +338,9 @@ def epoch_of_time_out(
     another producer has taken over.
 
     Call this in version 1 of the protocol, in which the coordinator answers that the epoch of *identity* is
-    too old, both after a time-out and after a takeover. The coordinator must have confirmed the transaction,
-    and no earlier request to end the transaction may have succeeded. Otherwise, the next epoch may belong to
-    another producer. Needs Kafka 3.0.
+    too old, both after a time-out and after a takeover. Two conditions must be true: the coordinator has
+    confirmed a request that adds something to the transaction, and no earlier request to end the transaction
+    has succeeded. Otherwise, the next epoch may belong to another producer. Needs Kafka 3.0.
     """
     request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
     # To abort an open transaction, the coordinator raises the epoch. A producer that takes over then raises

@@ -90,8 +90,8 @@ def open_file_system(spark: "SparkSession", path: str | os.PathLike[str]) -> Fil
     jvm = getattr(spark, "_jvm", None)
     if jvm is None:
         raise ConfigurationError(
-            "load() needs a Spark session in the driver, and cannot publish files over Spark Connect. Run it "
-            "with spark-submit, or with a local master"
+            "load() needs a Spark session in the driver, because it cannot access the files over Spark "
+            "Connect. Run it with spark-submit, or with a local master"
         )
     conf = spark._jsc.hadoopConfiguration()
     given = jvm.org.apache.hadoop.fs.Path(os.fspath(path))

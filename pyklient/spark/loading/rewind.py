@@ -88,7 +88,8 @@ def find_rewind(
         if None not in (load.cluster_id, lookup.cluster_id) and load.cluster_id != lookup.cluster_id:
             raise ConfigurationError(
                 f"load {load.load} has records of cluster {load.cluster_id}, but these brokers belong to "
-                f"cluster {lookup.cluster_id}, so no load of these brokers' records can replace it"
+                f"cluster {lookup.cluster_id}, so no load of these brokers' records can replace it; rewind "
+                f"to a point after load {load.load}"
             )
     if missing := sorted(starts.keys() - set(partitions)):
         raise ConfigurationError(

@@ -312,5 +312,5 @@ def test_what_is_asked_for_wrongly_is_refused(
         arguments: dict[str, Any] = {"topics": topic, "path": tmp_path, **given}
         with pytest.raises(ConfigurationError, match=message):
             load(spark, bootstrap, **arguments)
-    with pytest.raises(ConfigurationError, match="cannot publish files over Spark Connect"):
+    with pytest.raises(ConfigurationError, match="cannot access the files over Spark Connect"):
         load(object(), bootstrap, topic, tmp_path)  # type: ignore[arg-type]  # a session without a JVM
