@@ -247,6 +247,15 @@ def test_the_limit_is_exact(codec: Compression) -> None:
         decompress(codec, data, 2, 3 * MIB + 4)
 
 
+def test_the_limit_is_exact_for_small_data_that_declares_no_size() -> None:
+    for data in (b"", b"x", bytes(1000), Random(5).randbytes(1000)):
+        frame = zstandard.ZstdCompressor(write_content_size=False).compress(data)
+        assert decompress(Compression.ZSTD, frame, 2, len(data)) == data
+        if data:
+            with pytest.raises(MessageTooLargeError, match="max_decompressed"):
+                decompress(Compression.ZSTD, frame, 2, len(data) - 1)
+
+
 def _streamed(start: Callable[[], Any]) -> bytes:
     stream = start()
     pieces: list[bytes] = [stream.compress(bytes(MIB)) for _ in range(256)]
