@@ -31,7 +31,7 @@ def _diagram(table: Mapping[tuple[_State, _Event], _State], first: _State) -> st
 
 
 DIAGRAMS = {
-    ROOT / "docs" / "groups.md": {
+    ROOT / "docs" / "group-states.md": {
         "member": _diagram(states.TRANSITIONS, states.State.OUTSIDE),
         "group": _diagram(group_states.TRANSITIONS, group_states.GroupState.EMPTY),
     },
