@@ -119,7 +119,7 @@ bench-mirror: $(VENV)/.dev fetch ## the part of "make bench" on mirrors, beside 
 	$(BIN)/python -m tools.benchmarks --only Mirror $(BENCH)
 
 bench-scaling: $(VENV)/.dev ## the cost of a record beside many records, partitions, brokers and batches; SCALING="--only consume"
-	$(BIN)/python -m tools.scaling $(SCALING)
+	$(BIN)/python -m tools.scaling --page docs/benchmarks-scaling.md $(SCALING)
 
 bench-handlers: $(VENV)/.dev ## messages per second of handlers that run in parallel, with 1 to 16 workers
 	$(BIN)/python -m tools.handlers speed

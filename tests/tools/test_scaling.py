@@ -1,0 +1,23 @@
+"""The page of `make bench-scaling` has a row for each measurement, and gets the measured rows."""
+
+import pytest
+
+from tools.repository import ROOT
+from tools.scaling.backpressure import SHAPES
+from tools.scaling.measurements import MEASUREMENTS
+from tools.scaling.page import with_rows
+
+PAGE = (ROOT / "docs" / "benchmarks-scaling.md").read_text(encoding="utf-8")
+
+
+def test_the_page_has_one_row_for_each_measurement_and_keeps_the_others() -> None:
+    titles = [each.title for each in MEASUREMENTS] + [f"backpressure: {shape.title}" for shape in SHAPES]
+    rows = {title: f"| {title} | 1.00 |" for title in titles}
+    before, after = PAGE.splitlines(), with_rows(PAGE, rows).splitlines()
+    changed = [new for old, new in zip(before, after, strict=True) if old != new]
+    assert sorted(changed) == sorted(rows.values())
+
+
+def test_a_row_that_the_page_lacks_is_an_error() -> None:
+    with pytest.raises(ValueError, match="no row 'produce: moons'"):
+        with_rows(PAGE, {"produce: moons": "| produce: moons | 1.00 |"})
