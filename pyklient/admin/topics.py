@@ -114,7 +114,8 @@ def list_topics(internal: bool) -> Dialogue[list[str]]:
 
 
 def list_topic_ids() -> Dialogue[dict[str, str | None]]:
-    """Return the id of each topic that this client may see, or None with brokers before 2.8."""
+    """Return the names of all topics that this client may see, each with the topic's id. With brokers
+    before 2.8, the ids are None."""
     metadata = yield Refresh(None)
     return {
         name: str(UUID(bytes=topic.id)) if any(topic.id) else None for name, topic in metadata.topics.items()

@@ -308,7 +308,7 @@ def _checked(request: object) -> ProducerRequest:
     if len(keys) != len(messages):
         raise ConfigurationError(
             f"a ProducerRequest for topic {topic!r} has {counted(len(messages), 'message')}, but "
-            f"{counted(len(keys), 'key')}; pass one key for each message, or None"
+            f"{counted(len(keys), 'key')}; pass one key for each message, or keys=None"
         )
     return request
 

@@ -102,8 +102,8 @@ class ActivityReader:
         every = self._admin.groups(coordination="kafka")
         if elapsed is None and (missing := set(self._groups).difference(each.group_id for each in every)):
             raise KafkaError(
-                f"no broker coordinates group {', '.join(sorted(missing))}; to see all groups, run: pyklient "
-                "groups list"
+                f"the brokers know no group of this name: {', '.join(sorted(missing))}; to see all groups, "
+                "run: pyklient groups list"
             )
         for listed in every:
             group = listed.group_id

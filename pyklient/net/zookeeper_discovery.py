@@ -77,7 +77,7 @@ def read_cluster(security_protocol: str) -> RegistryDialogue[RegisteredCluster]:
 
 
 class _Knowledge(Enum):
-    """The state of the brokers that a client has read from ZooKeeper: up to date or not."""
+    """Says if the list of brokers that a client has read from ZooKeeper is still up to date."""
 
     CURRENT = "current"
     """No node has changed since the brokers were last read."""

@@ -280,6 +280,6 @@ def test_offsets_are_copied_from_zookeeper_to_kafka_and_back(
     assert pyklient("offsets", *ahead, *cluster).code == 0
     done = copy("--to", "kafka", "--execute")
     assert (done.code, done.err.count("\n")) == (1, 1)
-    assert f"1 offset in Kafka did not change, because the offset to copy is smaller: {topic}-1" in done.err
+    assert f"1 offset in Kafka did not change, because the ZooKeeper offset is smaller: {topic}-1" in done.err
     assert copy("--to", "zookeeper", "--execute").code == 0
     assert offsets("zookeeper") == f"{topic},0,6\n{topic},1,5\n"

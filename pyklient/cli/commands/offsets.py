@@ -285,13 +285,14 @@ def copy(
         watch(
             again, lambda found: _show_copies(to, found, as_json=as_json), interval, frames if follow else 1
         )
+    source = _name("kafka" if to == "zookeeper" else "zookeeper")
     if ahead := [str(each) for each, at in done.items() if at.ahead]:
         raise click.ClickException(
-            f"{counted(len(ahead), 'offset')} in {_name(to)} did not change, because the offset to copy is "
-            f"smaller: {', '.join(ahead)}; to copy smaller offsets too, add --lower"
+            f"{counted(len(ahead), 'offset')} in {_name(to)} did not change, because the "
+            f"{source} offset is smaller: {', '.join(ahead)}; to copy smaller offsets too, add --lower"
         )
     if not done:
-        complain(f"group {group} has no offsets in {_name('kafka' if to == 'zookeeper' else 'zookeeper')}")
+        complain(f"group {group} has no offsets in {source}")
     elif not execute:
         _say_that_nothing_changed()
 

@@ -28,8 +28,8 @@ def member_metadata(config: ConsumerConfig, membership: Membership, ownership: O
                 "group_metadata()"
             )
         raise CommitError(
-            f"the connector is not a member of group {group_id} now, so offsets cannot be committed for it: "
-            "abort the transaction, and go on reading"
+            f"this connector is not a member of group {group_id} now, so it cannot commit offsets of the "
+            "group: abort the transaction, and go on reading"
         )
     return GroupMetadata(group_id, *assignment.identity)
 

@@ -104,7 +104,7 @@ def _base64(text: str) -> bytes:
     except (binascii.Error, ValueError) as error:
         raise AuthenticationError("the SCRAM server's message is malformed") from error
     if not decoded:
-        raise AuthenticationError("the SCRAM server's message does not contain the salt or the signature")
+        raise AuthenticationError("the SCRAM server's message has an empty salt or signature")
     return decoded
 
 

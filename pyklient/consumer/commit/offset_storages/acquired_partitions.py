@@ -64,8 +64,8 @@ class Acquired:
         self.done = stored.offset
         """The last position at which the stream had saved all messages that it had handed out."""
         self.save: Save | None = None
-        """The save that has changed the stored offset to ``begins``. None if the offset was stored before the
-        partition was acquired."""
+        """The save that has stored ``begins``, the offset at which the next transaction begins. None if this
+        offset was stored before the partition was acquired."""
         self.outdated: str | None = None
         """The reason why the store must reject the next transaction. None if the store may accept it."""
 

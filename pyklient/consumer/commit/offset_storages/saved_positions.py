@@ -68,11 +68,12 @@ class SavedPositions:
         return {each: _checked(found, each, start) for each, start in starts.items()}
 
     def begin(self, stream: StreamCore, stored: Mapping[TopicPartition, StoredPosition]) -> None:
-        """Save positions of *stream* under the epochs in *stored* from now on.
+        """Prepare to save positions of *stream* under the epochs in *stored*.
 
-        The stream may have handed out messages of one of these partitions before. If it is not certain that
-        the results of these messages are stored, the next transaction may contain them. So nothing is saved
-        until :meth:`rewind` is called.
+        The stream may already have handed out messages of one of these partitions. If it is not certain that
+        their results are stored, the next transaction may contain these results, although another member
+        may have stored them too. Then :meth:`save` raises OffsetStoreFencedError until :meth:`rewind` is
+        called.
         """
         self._of(stream).begin(stored, _handed(stream))
 
