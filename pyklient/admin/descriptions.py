@@ -120,8 +120,8 @@ class PartitionLag:
     """The committed offset of a group in one partition, and the end of the log.
 
     ``committed`` is None if the group has committed no offset. The lag then counts from ``start``, the first
-    offset of the log, even if ``auto_offset_reset`` of the members is ``latest``. Otherwise ``start`` is
-    None.
+    offset of the log, even if ``auto_offset_reset`` of the members is ``latest``. If the group has
+    committed an offset, ``start`` is None.
     """
 
     committed: int | None

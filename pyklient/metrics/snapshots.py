@@ -182,7 +182,7 @@ class ProducerMetrics:
 
 @dataclass(frozen=True, slots=True)
 class ConsumedPartition:
-    """One partition that a consumer reads, or has read."""
+    """The metrics of one partition that a consumer reads, or has read."""
 
     assigned: bool = True
     """True if the consumer reads the partition now."""
@@ -255,8 +255,8 @@ class ConsumerMetrics:
     consumed: Throughput
     """The records that the program's loops have got, from all partitions that were ever assigned."""
     fetched: Throughput
-    """The fetched bytes of all partitions. ``batches`` is the number of fetch responses with records, counted
-    for each partition. ``records`` is always 0."""
+    """The fetched bytes of all partitions. A fetch response counts in ``batches`` once for each partition of
+    which it has records. ``records`` is always 0."""
     errors: Mapping[str, int]
     """The number of error responses to fetches of partitions, by the name of the error code."""
     rebalances: RebalanceMetrics

@@ -39,7 +39,8 @@ Value: TypeAlias = tuple[float, Attributes]
 
 
 class Instrument(NamedTuple):
-    """One instrument: its name, and a function that returns its values in a snapshot."""
+    """One instrument: its name, unit and description, and a function that takes a snapshot of the metrics and
+    returns the values of the instrument."""
 
     name: str
     unit: str

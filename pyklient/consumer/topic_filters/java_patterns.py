@@ -1,9 +1,9 @@
 r"""Parses regular expressions in Java's syntax. Topic filters are written in this syntax, because other
-members of a group may be Java programs.
+members of a consumer group may be Java programs.
 
 The names of topics are ASCII, so only ASCII characters are considered. These constructs of Java are errors:
 
-- references to groups
+- references to what a group has matched, such as ``\1``
 - the flag x, ``\G``, ``\X`` and ``\R``
 - Unicode classes other than ``\p{L}``, ``\p{Lu}``, ``\p{Ll}``, ``\p{N}`` and ``\p{Nd}``
 - a count in braces with nothing before it to repeat

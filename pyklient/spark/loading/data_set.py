@@ -10,8 +10,9 @@
         000000000001-<token>/
 
 Spark and similar readers ignore names that begin with an underscore. The number of a new load is one higher
-than the number of the newest published load. If several loads run with the same number, only the first of
-them can be published. A load that replaces others leaves a gap in the numbers.
+than the number of the newest published load. If several loads run with the same number, only the one
+that ends first is published. A load may replace earlier loads: their directories are then deleted, and
+their numbers are missing.
 """
 
 import json

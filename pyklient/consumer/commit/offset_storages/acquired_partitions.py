@@ -111,10 +111,11 @@ class AcquiredPartitions:
         self, stored: Mapping[TopicPartition, StoredPosition], handed: Mapping[TopicPartition, Position]
     ) -> None:
         """Remember that the partitions in *stored* were assigned to the stream and acquired. *handed* has the
-        positions up to which the stream had handed out messages before.
+        positions up to which the stream had handed out messages before that.
 
-        A partition is outdated if the next transaction may contain results of these earlier messages:
-        somebody else may have stored these results already.
+        The next transaction may still contain results of those earlier messages, although another member may
+        have stored them meanwhile. Partitions for which this is possible are marked as outdated: the
+        offset store then rejects the next transaction.
         """
         before = {each: old for each in stored if (old := self.of.get(each)) is not None}
         new: dict[TopicPartition, Acquired] = {}
