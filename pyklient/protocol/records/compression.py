@@ -381,6 +381,9 @@ _ZSTD_STEP: Final = 64 << 10
 _ZSTD_SMALL: Final = 8 << 10
 """The largest number of compressed bytes of a zstd frame without a declared size that is decompressed in one
 step, into ``_ZSTD_STEP`` bytes of memory."""
+_ZSTD_TRUSTED_RATIO: Final = 64
+"""A zstd frame that declares at most this number of bytes for each compressed byte is decompressed in one
+step, whatever its size. A larger declared size may be wrong, and would waste memory."""
 _ZSTD_RUN: Final = 2
 """The bits in the header of a zstd block that say that the block is one repeated byte."""
 
@@ -416,7 +419,7 @@ def _new_unzstd(limit: int) -> Callable[[Buffer], bytes]:
         whole: bytes
         # The library does not look behind a frame that is declared to be empty, or that declares no size.
         try:
-            if 0 < declared <= _PART:
+            if 0 < declared <= max(_PART, len(data) * _ZSTD_TRUSTED_RATIO):
                 whole = decompressor.decompress(data, allow_extra_data=False)
                 return whole
             if declared < 0 and len(data) <= _ZSTD_SMALL and _is_one_frame(data, frame_header_size(data)):

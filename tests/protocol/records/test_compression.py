@@ -152,8 +152,9 @@ def test_a_wrong_lz4_header_checksum_is_tolerated_in_format_0_only() -> None:
             decompress(Compression.LZ4, classic, magic)
 
 
-def test_zstd_is_read_with_and_without_a_declared_size_and_in_several_frames() -> None:
-    data = Random(1).randbytes(5000) + bytes(3_000_000)
+@pytest.mark.parametrize("random", [5000, 2 * MIB], ids=["compresses well", "hardly compresses"])
+def test_zstd_is_read_with_and_without_a_declared_size_and_in_several_frames(random: int) -> None:
+    data = Random(1).randbytes(random) + bytes(3_000_000)
     sized = zstandard.ZstdCompressor().compress(data)
     unsized = zstandard.ZstdCompressor(write_content_size=False).compress(data)
     assert decompress(Compression.ZSTD, sized) == decompress(Compression.ZSTD, unsized) == data
