@@ -233,7 +233,7 @@ class StreamControl:
         if self._ownership.changes_here():
             raise ConfigurationError(
                 f"{method}() cannot be called in a rebalance listener, because the loop over the stream may "
-                "still handle messages; call it in the thread that reads the stream"
+                "still be handling messages; call it in the thread that reads the stream"
             )
         stream.check_not_read_elsewhere()
         return self._saved

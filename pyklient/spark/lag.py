@@ -85,8 +85,8 @@ class LagListener(StreamingQueryListener):
         self._client: NetworkClient | None = None
 
     def onQueryStarted(self, event: "QueryStartedEvent") -> None:
-        """Remember the query if this listener commits its offsets. The connections stay open until the last
-        of these queries has ended."""
+        """If this listener commits the offsets of the query, remember the query. The listener's connections
+        stay open until the last remembered query has ended."""
         if self._query_name is None or event.name == self._query_name:
             self._runs.add(str(event.runId))
 

@@ -110,10 +110,12 @@ class Transaction:
         raise self._fenced_error(expected)
 
     def check_may_continue(self, expected: ProducerIdentity | None) -> None:
-        """Raise ApiError (PRODUCER_FENCED) if *expected* has never been the producer of this transactional
-        id. *expected* is the identity of a producer that continues after an error, or None.
+        """Raise ApiError (PRODUCER_FENCED) unless *expected* may go on with this transactional id after an
+        error.
 
-        *expected* may also be the producer whose id was replaced because no epoch was left.
+        *expected* is the identity that the producer had before the error, or None if it does not name one.
+        Its producer id must be the present one of this transactional id, or the one that was replaced because
+        it had no epoch left.
         """
         if expected is None or self.epoch == _NONE or expected.producer_id == self.producer_id:
             return

@@ -254,7 +254,8 @@ class TransactionCoordinator:
             self._store(transaction.completed(now_ms), now_ms)
         except OSError as error:
             _logger.error(
-                "the end of the transaction of %r could not be stored: %s; the next check tries again",
+                "the end of the transaction of transactional id %r could not be stored: %s; the next "
+                "periodic check tries again",
                 transaction.transactional_id,
                 error,
             )

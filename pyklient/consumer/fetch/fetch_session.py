@@ -100,7 +100,7 @@ class FetchSession:
         return named, forgotten
 
     def accept(self, response: FetchResponse) -> None:
-        """Update the session after *response*. The response has no error for the request as a whole."""
+        """Update the session from *response*, which must have no error for the request as a whole."""
         self._id = response.session_id
         if self._id == _NO_SESSION:  # the broker keeps none, or is from before sessions
             self._epoch = _OPENING

@@ -273,8 +273,8 @@ class LeaderLookup:
         self._homeless = [each for each in self._homeless if each not in gone]
 
     def _fail_topics(self, metadata: Metadata) -> None:
-        """Make the loops raise the error of each topic that the brokers do not allow. A new loop tries
-        again."""
+        """Make the program's loops over the streams raise the error of each topic for which *metadata* has
+        one that a retry does not cure, such as a missing permission. A loop that begins later tries again."""
         errors = metadata.topic_errors({each.cursor.partition.topic for each in self._homeless})
         failed = [each for each in self._homeless if each.cursor.partition.topic in errors]
         self._remove(failed)

@@ -24,8 +24,8 @@ class PartitionProgress:
         the client has owned the partition all the time since then."""
         self.owned = owned
         self.held: deque[Message] = deque()
-        """Messages that must wait before a handler gets them, because their offsets are too far behind the
-        first message in hand. The metadata of a commit would have no space to list them as completed."""
+        """Messages that no handler gets yet, because their offsets are too far above that of the first
+        message in hand: the metadata of a commit would have no space to list them as completed."""
         self._in_hand: OrderedDict[int, Message] = OrderedDict()
         self._next = owned.start or 0
         """The offset after the last message that was in hand."""

@@ -63,9 +63,13 @@ def column_names(columns: Iterable[str] | None, *, headers: bool) -> tuple[str, 
         raise ConfigurationError(f"columns is empty; name at least one of {known}")
     for index, name in enumerate(names):
         if not isinstance(name, str) or name not in _TYPES:
-            raise ConfigurationError(f"columns has {name!r}, which is not a column; the columns are {known}")
+            raise ConfigurationError(
+                f"the argument columns names {name!r}, which is not a column; there are {known}"
+            )
         if name in names[:index]:
-            raise ConfigurationError(f"columns has {name!r} twice; name each column once, out of {known}")
+            raise ConfigurationError(
+                f"the argument columns names {name!r} twice; name each column once, out of {known}"
+            )
     return names
 
 

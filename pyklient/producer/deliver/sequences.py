@@ -90,10 +90,11 @@ class Sequences:
             self.used_up, self.producer_id = self.producer_id, -1
 
     def end_of_transaction(self) -> None:
-        """If batches of the aborted transaction have failed, continue after the last stored batch.
+        """Prepare for the next transaction after an abort: if batches have failed, the next batch gets the
+        sequence number that follows the last stored batch.
 
-        If it is not certain that a failed batch was not stored, the producer has got a new epoch. The caller
-        then calls ``adopt`` with this epoch.
+        If the leader may have stored a failed batch after all, the transaction coordinator has given the
+        producer a new epoch. The caller then calls ``adopt`` with this epoch.
         """
         if self.broken:
             self._next = self._stored
