@@ -250,7 +250,8 @@ class StoredOffsets:
 
 @dataclass(frozen=True, slots=True)
 class OffsetChange:
-    """The new committed offset of a group in one partition, and the offsets before the reset.
+    """What a reset changes in one partition: the offsets that were stored for the group ``before``, and the
+    committed offset ``after``.
 
     ``note`` says why the new offset is not exactly the one that was asked for.
     """

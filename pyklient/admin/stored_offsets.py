@@ -57,8 +57,8 @@ _OF_MEMBERS: Final = (
 class ZooKeeperOffsets:
     """The offsets that a group has committed to ZooKeeper, and the number of its members there.
 
-    ``versions`` has the version of each partition's node. ``errors`` has the partitions whose nodes have no
-    offset that a member would use, and why.
+    ``versions`` has the version of each partition's node. ``errors`` has the partitions whose nodes exist but
+    hold no valid offset, each with the reason.
     """
 
     members: int = 0

@@ -60,9 +60,9 @@ class TransactionAdmin(ThreadlessClient):
         """Abort the transaction that begins at the offset *start* of *partition*, in this partition alone.
         Return the transaction as it was before.
 
-        Raises ConfigurationError if no open transaction begins there. A transaction that does not hang is
-        aborted only if *force* is true: its other partitions stay as they are, and its producer may still
-        commit them.
+        Raises ConfigurationError if no open transaction begins there, or if the transaction does not hang and
+        *force* is false. Then its producer may still commit the other partitions of the transaction, so that
+        only a part of the transaction is committed.
         """
         where = argument_checks.partition(partition, "partition")
         offset = argument_checks.whole(start, "start", 0, INT64_MAX)

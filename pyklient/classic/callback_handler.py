@@ -81,8 +81,8 @@ class CallbackHandler:
         """React to the loss of *items*, which the producer has dropped because of *error*. No method of the
         producer raises this error.
 
-        This producer also logs the error. Kafka's producers only log it, and do not have this hook. If
-        ``send`` has raised an error for an item, the hook is not called for this item.
+        The producer also logs the error. Only pyklient has this hook: Kafka's Scala producers only log
+        the error. If ``send`` has raised an error for an item, the hook is not called for this item.
         """
         return
 

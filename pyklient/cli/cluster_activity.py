@@ -102,7 +102,7 @@ class ActivityReader:
         every = self._admin.groups(coordination="kafka")
         if elapsed is None and (missing := set(self._groups).difference(each.group_id for each in every)):
             raise KafkaError(
-                f"the brokers know no group of this name: {', '.join(sorted(missing))}; to see all groups, "
+                f"the brokers do not know these groups: {', '.join(sorted(missing))}; to see all groups, "
                 "run: pyklient groups list"
             )
         for listed in every:

@@ -1,4 +1,4 @@
-"""The text of an address: a host and a port."""
+"""Writes an address as text: host, colon and port."""
 
 __all__ = ["host_and_port"]
 

@@ -96,8 +96,9 @@ class OwnedPartition:
         """The offset that was looked up because of ``auto_offset_reset``. None if no offset has been looked
         up."""
         self.reached = reached
-        """The position that this client had reached when the partition was revoked and assigned to this
-        client again at once. Reading continues at this position. None if no message had been handed out."""
+        """The position that this client had reached, if the partition was revoked and at once assigned to it
+        again. Reading continues at this position. None in all other cases, and if no message had been
+        handed out."""
         self.active = True
         """True until the partition is revoked or lost."""
         self.lost = False

@@ -79,7 +79,7 @@ class Statements:
         *store*."""
         return ConfigurationError(
             f"positions were not saved, because the database of this connection has no table {self.table}; "
-            f"pass save_offsets a connection to the database of {store!r}"
+            f"call save_offsets() with a connection to the database of {store!r}"
         )
 
 

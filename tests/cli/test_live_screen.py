@@ -72,7 +72,7 @@ def test_top_of_a_group_that_does_not_exist_is_an_error(
 ) -> None:
     done = pyklient("top", "-g", "no-such", "-n", "1")
     assert (done.code, done.out) == (1, b"")
-    assert "the brokers know no group of this name: no-such" in done.err
+    assert "the brokers do not know these groups: no-such" in done.err
 
 
 def test_on_a_terminal_each_frame_replaces_the_last(broker: Broker, new_name: NewName) -> None:

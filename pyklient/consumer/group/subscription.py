@@ -21,8 +21,8 @@ class Subscription:
     """The topics that a connector reads, and the number of its streams.
 
     Without *topic_filter*, the connector reads the topics of *named*, which has the number of streams of each
-    topic. With *topic_filter*, it reads all topics that the filter selects, and each of *shared_streams*
-    streams reads all of these topics.
+    topic. With *topic_filter*, it reads all topics that the filter selects, and the partitions of all
+    these topics are divided among *shared_streams* streams.
     """
 
     named: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
