@@ -39,6 +39,9 @@ _SMALL: Final = 64 << 10
 """The largest number of compressed bytes that are decompressed in one step, if that is possible. A stream
 costs much more than one step if a batch has only a few records."""
 
+_KEPT: Final = 4 << 20
+"""The size in bytes of the block that :func:`_keep_freed_memory` allocates."""
+
 _LZ4_MAX_RATIO: Final = 256
 """A number that is larger than the number of bytes to which one byte of an lz4 block can expand."""
 
@@ -124,6 +127,7 @@ class Decompressor:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
+        _keep_freed_memory()
         # Kept for all batches: new ones cost more than the decompression of a small batch.
         self._lz4: Callable[[Buffer], bytes | None] | None = None
         self._zstd: Callable[[Buffer], bytes] | None = None
@@ -140,6 +144,17 @@ class Decompressor:
                 self._zstd = _new_unzstd(self._limit)
             return self._zstd(data)
         return decompress(_CODECS[codec], data, 2, self._limit)
+
+
+def _keep_freed_memory() -> None:
+    """Let the memory of decompressed batches be used again, instead of going back to the system.
+
+    Otherwise the system provides and clears new memory for each large batch. The C library glibc returns
+    freed memory when more than a limit is free. The limit is twice the size of the largest block that had a mapping
+    of its own and was freed. So such a block is allocated and freed here. Nothing is written to it: the
+    system never provides its memory.
+    """
+    bytes(_KEPT)
 
 
 def _too_large() -> MessageTooLargeError:
