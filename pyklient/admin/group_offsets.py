@@ -148,8 +148,8 @@ class GroupOffsets:
                 break
         else:
             _log.warning(
-                "the offsets of group %s may still differ between ZooKeeper and Kafka: they have changed "
-                "during each of %d copies to %s. Copy them again when the group commits less often",
+                "the offsets of group %s may still differ between ZooKeeper and Kafka: each of %d copies to "
+                "%s found new differences. Copy them again when the group commits less often",
                 self._group_id,
                 _MOST_PASSES,
                 "Kafka" if to == "kafka" else "ZooKeeper",

@@ -30,6 +30,7 @@ cdef extern from *:
     static uint32_t pyklient_lane_table[4][256];
 
     PYKLIENT_CRC_CODE static void pyklient_fill_lane_table(void) {
+        memset(pyklient_lane_table, 0, sizeof pyklient_lane_table);
         for (int bit = 0; bit < 32; bit++) {
             uint64_t crc = (uint32_t)1 << bit;
             for (int at = 0; at < PYKLIENT_LANE; at += 8)

@@ -150,9 +150,9 @@ def _keep_freed_memory() -> None:
     """Let the memory of decompressed batches be used again, instead of going back to the system.
 
     Otherwise the system provides and clears new memory for each large batch. The C library glibc returns
-    freed memory when more than a limit is free. The limit is twice the size of the largest block that had a mapping
-    of its own and was freed. So such a block is allocated and freed here. Nothing is written to it: the
-    system never provides its memory.
+    freed memory when more than a limit is free. The limit is twice the size of the largest block that had a
+    mapping of its own and was freed. So such a block is allocated and freed here. Nothing is written to it:
+    the system never provides its memory.
     """
     bytes(_KEPT)
 

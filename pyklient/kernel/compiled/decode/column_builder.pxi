@@ -186,9 +186,8 @@ cdef class ColumnBuilder:
                 if kind == COMPRESSED:
                     with gil:
                         records = _records_of(data, section, &header, kind, decompress)
-                        goes_on = records is not None and self._add_records(
-                            records, &reading, &header, most_in_columns
-                        )
+                        goes_on = records is not None
+                    goes_on = goes_on and self._add_records(records, &reading, &header, most_in_columns)
                 elif kind == PLAIN:
                     section.begin(&header)
                     goes_on = self._add_records(section, &reading, &header, most_in_columns)
