@@ -180,16 +180,6 @@ class Connection:
             return partial(self.submit, request, version, answered, timeout=timeout)
         return self._writer.write_at_once(request, version, answered, timeout)
 
-    @property
-    def reading_pause(self) -> float:
-        """The seconds for which the reader thread will sleep before it reads the socket next; 0 if the thread
-        has slept. Before it sleeps, it handles the responses that it has received."""
-        return self._responses.pause
-
-    @reading_pause.setter
-    def reading_pause(self, seconds: float) -> None:
-        self._responses.pause = seconds
-
     def ask(
         self,
         request: ApiMessage,

@@ -26,11 +26,6 @@ class FrameReader:
         self._ahead = b""
         """The bytes that were received together with an earlier response, and belong to later responses."""
 
-    @property
-    def has_more(self) -> bool:
-        """True if the next response, or its beginning, has already been received."""
-        return bool(self._ahead)
-
     def receive(self, time_left: TimeLeft) -> memoryview:
         """Return the next response. One system call may receive several small responses. A large response is
         in a buffer of its own, so that records can be slices of it."""

@@ -2,7 +2,6 @@
 
 import logging
 import threading
-import time
 from collections.abc import Sequence
 from threading import Lock
 
@@ -45,9 +44,6 @@ class ResponseReader:
         reader thread."""
         self.thread: threading.Thread | None = None
         """The reader thread. None until it is started."""
-        self.pause = 0.0
-        """The seconds to sleep before the socket is read next; 0 afterwards. A function that gets a response
-        sets this."""
 
     def start(self, seconds: float) -> bool:
         """Start the reader thread unless it runs already. Return False if no thread can be started."""
@@ -102,9 +98,6 @@ class ResponseReader:
 
     def _read_one(self) -> None:
         """Read the next response and give it to the function that waits for it."""
-        if self.pause and not self._frames.has_more:
-            time.sleep(self.pause)
-            self.pause = 0.0
         answered, response = self._in_flight.receive(self._frames.receive(self._in_flight.time_left))
         answered(response, None)
 

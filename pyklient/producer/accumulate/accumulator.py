@@ -37,14 +37,11 @@ from pyklient.protocol.records.layout import BATCH_SIZE
 
 __all__ = ["Clocks", "RecordAccumulator"]
 
-_GATHERING: Final = 0.05
-"""The seconds for which a thread waits for more memory although its record fits already. Then it can append
-many records before it waits again."""
-
-_SEALING: Final = 0.005
-"""The seconds for which a thread waits for the batches that are sealed already, before it seals the open
-batches too. It does not seal them at once, because brokers that are slow would get smaller batches, and not
-get them earlier."""
+_GATHERING: Final = 0.005
+"""The seconds of two waits of a thread that needs memory. If its record fits already, the thread waits this
+long for more memory to be free, so that it can then append many records. If its record does not fit, the
+thread waits this long for the batches that are sealed already, and then seals the open batches too. It does
+not seal them at once, because brokers that are slow would get smaller batches, and not get them earlier."""
 
 
 class Clocks(NamedTuple):
@@ -292,7 +289,7 @@ class RecordAccumulator:
                 if remaining <= 0 and not fits:
                     reason = f"no memory was released within max_block_ms={self.limits.max_block * 1000:.0f}"
                     raise self.limits.buffer_full(topic, reason)
-                woken = wakeup.wait(min(remaining, _GATHERING if fits else remaining if sealed else _SEALING))
+                woken = wakeup.wait(min(remaining, _GATHERING) if fits or not sealed else remaining)
                 waiting.gathered = fits
                 if not (woken or fits or sealed):
                     sealed = True

@@ -20,7 +20,6 @@ from pyklient.producer.accumulate.memory_use import MemoryUse
 from pyklient.producer.deliver.partition_queue import PartitionQueue
 from pyklient.producer.deliver.produce_requests import InFlightRequest, ProduceRequests, RequestOptions
 from pyklient.producer.deliver.produce_responses import ProduceResponses
-from pyklient.producer.deliver.response_pauses import ResponsePauses
 from pyklient.producer.metadata_refresher import MetadataRefresher
 from pyklient.producer.threads.blocking_worker import BlockingWorker
 from pyklient.producer.threads.sender_thread import SenderThread
@@ -78,8 +77,6 @@ class BrokerQueue(Timed):
         self._memory = memory
         self._leaders = leaders
         self._changed = changed
-        self._pauses = ResponsePauses()
-        """The pauses of the reader thread. Only that thread uses this object."""
         self._given = 0
         """The number of requests that were given to the worker, the thread that connects and writes.
         ``_done`` counts the requests that the worker has finished."""
@@ -235,18 +232,8 @@ class BrokerQueue(Timed):
     ) -> None:
         if error is None:
             self._thread.post_and_run(partial(self._answered, request, response))
-            if self._memory.is_short:
-                self._pause_reading()
         else:  # a connection may report its end with its locks held
             self._thread.post(partial(self._unanswered, request, error))
-
-    def _pause_reading(self) -> None:
-        """Let the reader thread, which runs this, pause while the broker handles the requests in flight."""
-        connection = self._client.live_connection(self.node_id, Purpose.PRODUCE)
-        if connection is not None:
-            if not connection.reading_pause:
-                self._pauses.begin_burst(time.monotonic())
-            connection.reading_pause = self._pauses.after_response(self.in_flight)
 
     # With the sender lock held again:
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pyklient.errors import BrokerConnectionError, ClosedError, KafkaError
+from pyklient.errors import BrokerConnectionError, ClosedError
 from pyklient.metrics.traffic import Traffic
 from pyklient.net.connection.connection import Connection, Remainder
 from pyklient.net.connection.transport import Endpoint, TcpTransport
@@ -146,20 +146,3 @@ def test_what_nobody_foresaw_in_a_write_is_told_once_and_ends_the_connection(at_
             (submit_at_once if at_once else submit)()
         assert len(heard) == 1
         connection.close()
-
-
-def test_the_reader_sleeps_once_when_it_was_asked_to_and_then_reads_on(connection: Connection) -> None:
-    pauses: list[float] = []
-    done = threading.Event()
-
-    def answered(response: HeartbeatResponse, _error: KafkaError | None) -> None:
-        pauses.append(connection.reading_pause)
-        connection.reading_pause = 0.001 * response.throttle_time_ms
-        if response.throttle_time_ms == 0:
-            done.set()
-
-    connection.submit(HeartbeatRequest(generation_id=20), 3, answered, timeout=60)
-    wait_until(lambda: bool(pauses), 60, "the first response", poll=0.001)
-    connection.submit(HeartbeatRequest(generation_id=0), 3, answered, timeout=60)
-    assert done.wait(60)
-    assert pauses == [0.0, 0.0], "the pause was over before the second response was read"
