@@ -114,7 +114,7 @@ def _partition(where: str, topic: Any, number: int) -> TopicPartition:
     if not isinstance(topic, str):
         raise ValueError(f"{where}: the topic {topic!r} is not text")
     if number > argument_checks.INT32_MAX:
-        raise ValueError(f"{where}: the partition {number} is too large")
+        raise ValueError(f"{where}: the partition number {number} is too large")
     try:
         return TopicPartition(argument_checks.topic_name(topic), number)
     except ValueError as error:

@@ -326,7 +326,8 @@ class _Stored:
             self.bounds[each] = (offset, last)
 
     def exact(self, partition: TopicPartition) -> bool:
-        """Return True if the first offset to read must exist in the log, because it was stored or given."""
+        """Return True if the first offset to read must exist in the log, because it is a stored position or
+        the caller has named it."""
         return self._start.is_offset(partition) or self.bounds[partition] != self._found[partition]
 
     def begin(self, stream: StreamCore) -> SavedPositions | None:

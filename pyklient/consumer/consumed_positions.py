@@ -100,7 +100,7 @@ class Positions:
         self._chosen.update((each.partition, each.generation) for each in partitions)
 
     def note_start(self, owned: OwnedPartition, offset: int) -> None:
-        """Remember that *owned* continues at *offset*. This offset was looked up."""
+        """Remember that reading of *owned* begins at *offset*, which was looked up in the log."""
         before = self._known.get(owned.partition)
         self.note(owned, offset, read=before is not None and before.read)
 

@@ -173,7 +173,9 @@ class CopySender:
             found = list(records)
             for each in found:
                 if not isinstance(each, ProducerRecord):
-                    raise TypeError(f"handler must return ProducerRecords, not {each!r}")
+                    raise TypeError(
+                        f"handler must return an iterable of ProducerRecords, but it contains {each!r}"
+                    )
         except Exception as error:
             error.add_note(f"message: {message.topic}-{message.partition} at offset {message.offset}")
             raise

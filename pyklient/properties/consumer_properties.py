@@ -24,8 +24,8 @@ _LOWEST: Final = -(2**31)
 def consumer_options(properties: Mapping[str, object], profile: str | None) -> dict[str, Any]:
     """Return the options of ConsumerConnector that follow from *properties*.
 
-    With a *profile*, the keys are those of Scala's consumer in that version of Kafka, and the group is
-    coordinated through ZooKeeper. If *profile* is None, the keys are those of today's consumer in Java.
+    *profile* names a version of Kafka. The keys are then those of the Scala consumer in this version, and the
+    group is coordinated through ZooKeeper. If *profile* is None, the keys are those of today's consumer in Java.
     """
     if profile is None:
         return dotted_names.from_properties(ConsumerConfig, properties)

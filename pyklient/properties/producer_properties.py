@@ -50,7 +50,7 @@ class ProducerProperties:
 
 def producer_properties(properties: Mapping[str, object], profile: str) -> ProducerProperties:
     """Return the options and objects of the classic producer, from *properties* and the defaults. *profile*
-    is the version of Kafka whose properties it has.
+    is the version of Kafka whose properties the producer accepts.
 
     The classes that properties name are loaded and instantiated.
     """

@@ -40,7 +40,7 @@ def test_json_keeps_the_text_that_is_stored_with_an_offset() -> None:
         (b"clicks,0,17\nclicks,0,17", "line 2 has a second offset of clicks-0; remove one of the two"),
         (b"clicks,0,-1", "line 1: the offset '-1' is not a whole number of 0 or more"),
         (b"clicks,0,9223372036854775808", "line 1: the offset 9223372036854775808 is too large"),
-        (b"clicks,2147483648,0", "line 1: the partition 2147483648 is too large"),
+        (b"clicks,2147483648,0", "line 1: the partition number 2147483648 is too large"),
         (b"cli cks,0,17", "line 1: .*cli cks"),
         (b"\xff,0,17", "the file is not UTF-8"),
         (b"[{", "the file is not JSON"),

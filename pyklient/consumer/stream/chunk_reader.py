@@ -294,7 +294,7 @@ class ChunkReader:
         self._counts.count(self.chunk, self._queue.source)
 
     def cut(self) -> None:
-        """Stop the chunk in a forked child process, because the stream belongs to the parent process.
+        """Hand out no more messages of the chunk in a forked child process: the stream belongs to the parent.
 
         No lock is taken, because a thread of the parent may have held it at the fork.
         """

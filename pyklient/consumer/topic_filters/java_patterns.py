@@ -53,7 +53,7 @@ def java_pattern(pattern: str) -> NameMatcher:
 
 
 def _without_quotations(pattern: str) -> str:
-    r"""Return *pattern* with a backslash before each character between ``\Q`` and ``\E`` that needs one."""
+    r"""Return *pattern* without ``\Q`` and ``\E``. Special characters between them get a backslash."""
     parts, at = [], 0
     while at < len(pattern):
         if not pattern.startswith("\\Q", at):

@@ -1,8 +1,8 @@
 """Gathers records in batches for the sender, and makes users' threads wait when memory is full.
 
-The kernel's ``Appender`` handles a plain ``send`` alone. A record that the kernel cannot append is passed to
-``append_slowly``. The reason may be a topic that is not known yet, a full batch, or a lack of memory. If the
-reason is a wrong argument, ``append_slowly`` raises an error.
+In the usual case, the kernel's ``Appender`` does the whole ``send``. A record that the kernel cannot append is
+passed to ``append_slowly``. The reason may be a topic that is not known yet, a full batch, or a lack of
+memory. If the reason is a wrong argument, ``append_slowly`` raises an error.
 
 The batch lock (see ``pyklient.producer.locks``) is held while a batch is begun, while a thread joins or
 leaves the queue for memory, and while batches are counted. Each step leaves the state consistent, because a

@@ -34,10 +34,13 @@ def available(wanted: OffsetRange, ends: LogEnds) -> tuple[OffsetRange, str | No
     """Return the part of *wanted* that the partition still has, and a description of the missing part (None
     if nothing is missing).
 
-    If *wanted* starts after the end of the log, the topic was deleted and created again. If *wanted* also
-    ends before it starts, its end was looked up in the new topic. In that case, the result is the range from
-    the first offset of the new topic to this end. Otherwise the result is empty, and the next query or
-    micro-batch reads the new topic.
+    If *wanted* starts after the end of the log, its start is an offset of a topic that was deleted and
+    created again. There are two cases:
+
+    - The end of *wanted* is smaller than its start. Then the end was looked up in the new topic. The result is
+      the range from the first offset of the new topic to this end.
+    - The end of *wanted* belongs to the old topic too. Then the result is empty, and the next query or
+      micro-batch reads the new topic.
     """
     name, start, end = wanted
     if start > ends.next:
