@@ -25,7 +25,7 @@ def consumer_options(properties: Mapping[str, object], profile: str | None) -> d
     """Return the options of ConsumerConnector that follow from *properties*.
 
     *profile* names a version of Kafka. The keys are then those of the Scala consumer in this version, and the
-    group is coordinated through ZooKeeper. If *profile* is None, the keys are those of today's consumer in Java.
+    group is coordinated through ZooKeeper. If *profile* is None, the keys are those of today's Java consumer.
     """
     if profile is None:
         return dotted_names.from_properties(ConsumerConfig, properties)

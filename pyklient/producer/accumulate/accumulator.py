@@ -1,7 +1,7 @@
 """Gathers records in batches for the sender, and makes users' threads wait when memory is full.
 
-In the usual case, the kernel's ``Appender`` does the whole ``send``. A record that the kernel cannot append is
-passed to ``append_slowly``. The reason may be a topic that is not known yet, a full batch, or a lack of
+In the usual case, the kernel's ``Appender`` does the whole ``send``. A record that the kernel cannot append
+is passed to ``append_slowly``. The reason may be a topic that is not known yet, a full batch, or a lack of
 memory. If the reason is a wrong argument, ``append_slowly`` raises an error.
 
 The batch lock (see ``pyklient.producer.locks``) is held while a batch is begun, while a thread joins or
