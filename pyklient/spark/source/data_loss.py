@@ -37,8 +37,8 @@ def available(wanted: OffsetRange, ends: LogEnds) -> tuple[OffsetRange, str | No
     If *wanted* starts after the end of the log, its start is an offset of a topic that was deleted and
     created again. There are two cases:
 
-    - The end of *wanted* is smaller than its start. Then the end was looked up in the new topic. The result is
-      the range from the first offset of the new topic to this end.
+    - The end of *wanted* is smaller than its start. Then the end was looked up in the new topic. The result
+      is the range from the first offset of the new topic to this end.
     - The end of *wanted* belongs to the old topic too. Then the result is empty, and the next query or
       micro-batch reads the new topic.
     """
