@@ -21,6 +21,10 @@ _WIDTH = 120
 _HEAD = """\
 # Configuration
 
+This page lists the options of `Producer`, `ConsumerConnector`, `read` and `Admin`. Other pages list those of
+[Spark](spark-options.md), of the [reference broker](broker-options.md) and of the
+[classic clients](properties.md).
+
 Options are keyword arguments of the clients. They have Kafka's names, with underscores instead of dots. You
 can also pass an option under Kafka's name with dots. Its value may then be a string. These two lines do the
 same:
