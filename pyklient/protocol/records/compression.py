@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from enum import IntEnum
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 from pyklient.errors import CorruptRecordError, MessageTooLargeError, UnsupportedCodecError
@@ -127,13 +128,13 @@ class Decompressor:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        _keep_freed_memory()
         # Kept for all batches: new ones cost more than the decompression of a small batch.
         self._lz4: Callable[[Buffer], bytes | None] | None = None
         self._zstd: Callable[[Buffer], bytes] | None = None
 
     def __call__(self, codec: int, data: Buffer) -> bytes:
         """Return the decompressed *data*. *codec* is the number of the codec."""
+        _keep_freed_memory()
         if codec == _LZ4_CODEC:
             if self._lz4 is None:
                 self._lz4 = _new_unlz4(self._limit)
@@ -146,13 +147,15 @@ class Decompressor:
         return decompress(_CODECS[codec], data, 2, self._limit)
 
 
+@cache
 def _keep_freed_memory() -> None:
     """Let the memory of decompressed batches be used again, instead of going back to the system.
 
     Otherwise the system provides and clears new memory for each large batch. The C library glibc returns
     freed memory when more than a limit is free. The limit is twice the size of the largest block that had a
-    mapping of its own and was freed. So such a block is allocated and freed here. Nothing is written to it:
-    the system never provides its memory.
+    mapping of its own and was freed. So such a block is allocated and freed here. This is done once in a
+    process: the limit never falls, and later blocks of this size have no mapping of their own, so that
+    Python would fill them with zeros.
     """
     bytes(_KEPT)
 

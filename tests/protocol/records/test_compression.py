@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import tracemalloc
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
@@ -69,6 +70,19 @@ def test_a_decompressor_for_many_batches_does_what_decompress_does(
     for _ in range(2):
         found = outcome(lambda: decompressor(int(codec), bytes(data)))
         assert found == outcome(lambda: decompress(codec, bytes(data), 2, limit))
+
+
+@pytest.mark.parametrize("codec", CODECS, ids=_ids)
+def test_a_decompressor_of_a_small_batch_needs_little_memory(codec: Compression) -> None:
+    # One is made for each chunk that a loop reads, so it must not fill megabytes with zeros.
+    data = compress(codec, b"x" * 1000)
+    Decompressor(MIB)(int(codec), data)  # imports, and what is done once in a process
+    tracemalloc.start()
+    try:
+        assert Decompressor(MIB)(int(codec), data) == b"x" * 1000
+        assert tracemalloc.get_traced_memory()[1] < MIB
+    finally:
+        tracemalloc.stop()
 
 
 @settings(deadline=None, max_examples=300)
