@@ -12,6 +12,7 @@ from collections.abc import Collection
 from typing import Final
 
 from pyklient.config import ConsumerConfig
+from pyklient.consumer.fetch.cut_batches import without_cut_batch
 from pyklient.consumer.fetch.fetch_budget import FetchBudget
 from pyklient.consumer.fetch.fetch_position import Cursor
 from pyklient.consumer.fetch.fetch_session import Wanted
@@ -162,6 +163,8 @@ class FetchPlan:
             if self._changed is not None:
                 self._changed[cursor.partition] = None
             if (limit := allowed.get(cursor)) is not None:
+                if cursor.cut_batch:
+                    limit = without_cut_batch(limit, cursor.cut_batch)
                 self.allowed[cursor] = limit
                 self.wanted[cursor.partition] = _wanted(cursor, limit)
                 self._names[cursor.topic_id] = cursor.partition.topic

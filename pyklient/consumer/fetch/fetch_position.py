@@ -47,8 +47,8 @@ class Cursor:
     """
 
     __slots__ = (
-        "counts", "dropped", "end", "fetch_bytes", "fetched", "leader_epoch", "on_decoded", "owned", "pace",
-        "partition", "position", "reset", "start_point", "taken", "topic_id",
+        "counts", "cut_batch", "dropped", "end", "fetch_bytes", "fetched", "leader_epoch", "on_decoded",
+        "owned", "pace", "partition", "position", "reset", "start_point", "taken", "topic_id",
     )  # fmt: skip
 
     def __init__(
@@ -78,6 +78,9 @@ class Cursor:
         self.fetch_bytes: int | None = None
         """The number of bytes to request in the next fetch, if the last response had only a part of its first
         message. Otherwise None, and the next fetch requests as many bytes as the budget allows."""
+        self.cut_batch = 0
+        """The size of the batch that was cut off at the end of the last response, if it is large and known.
+        Otherwise 0."""
         self.fetched = 0
         """The number of bytes that have been queued for the stream so far."""
         self.taken = 0

@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import TypeAlias
 
 from pyklient.config import ConsumerConfig
+from pyklient.consumer.fetch.cut_batches import cut_batch_size
 from pyklient.consumer.fetch.fetch_budget import ExpectedResponse, FetchBudget, ResponseMemory
 from pyklient.consumer.fetch.fetch_plan import FetchPlan
 from pyklient.consumer.fetch.fetch_position import Cursor, FetchedBatches, FetchFailure
@@ -275,6 +276,7 @@ class Fetcher:
                 self._fail(state, error)
             return []
         cursor.fetch_bytes = None
+        cursor.cut_batch = cut_batch_size(records, runs[-1].end)
         aborted = AbortedTransactions.listed(data.aborted_transactions)
         fetched = []
         for run in runs:

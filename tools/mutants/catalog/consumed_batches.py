@@ -1,4 +1,4 @@
-"""Mistakes in ``pyklient/consumer/`` about corrupt batches, Arrow columns, and leader epochs."""
+"""Mistakes in ``pyklient/consumer/`` about corrupt and cut batches, Arrow columns, and leader epochs."""
 
 from typing import Final
 
@@ -7,6 +7,16 @@ from tools.mutants.mutant import Mutant
 __all__ = ["MUTANTS"]
 
 MUTANTS: Final = (
+    Mutant(
+        "consumer: a request for large batches does not end after a whole batch",
+        "pyklient/consumer/fetch/fetcher.py",
+        "        cursor.cut_batch = cut_batch_size(records, runs[-1].end)\n",
+        "",
+        (
+            "tests/consumer/fetch/test_cut_batches.py::"
+            "test_after_a_batch_was_cut_off_requests_ask_for_whole_batches",
+        ),
+    ),
     Mutant(
         "consumer: a position is committed with the leader epoch of the next record",
         "pyklient/consumer/read_epochs.py",
