@@ -49,6 +49,7 @@ from pyklient.kernel.kernel_choice import (
     not_compiled,
     parse_records,
     plain_bytes,
+    produce_codec,
     string_hash,
     whole_batches,
 )
@@ -96,6 +97,7 @@ __all__ = [
     "not_compiled",
     "parse_records",
     "plain_bytes",
+    "produce_codec",
     "read_records",
     "string_hash",
     "whole_batches",

@@ -50,6 +50,7 @@ __all__ = [
     "not_compiled",
     "parse_records",
     "plain_bytes",
+    "produce_codec",
     "string_hash",
     "whole_batches",
 ]
@@ -77,6 +78,9 @@ not_compiled: Final[str] = _compiled if isinstance(_compiled, str) else ""
 name: Final = "python" if not_compiled else "compiled"
 is_pinned: Final = bool(os.environ.get("PYKLIENT_KERNEL"))
 file: Final[str] = "" if not_compiled else _compiled.__file__
+produce_codec: Final[Any] = None if not_compiled else (_compiled.ProduceEncoder, _compiled.ProduceDecoder)
+"""The classes that encode Produce requests and decode Produce responses. None for the Python kernel, because
+the generated functions of ``protocol`` are as fast as any code in Python."""
 
 if TYPE_CHECKING or not_compiled:
     from pyklient.kernel.python_kernel import (

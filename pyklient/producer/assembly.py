@@ -14,6 +14,7 @@ from pyklient.producer.accumulate.leader_availability import LeaderAvailability
 from pyklient.producer.accumulate.limits import Limits
 from pyklient.producer.accumulate.partitioner import StickyPartitioner, as_partitioner
 from pyklient.producer.broker_requirements import BrokerRequirements
+from pyklient.producer.deliver.produce_codec import use_kernel
 from pyklient.producer.deliver.producer_identity import ProducerIdentity
 from pyklient.producer.deliver.sender import Sender
 from pyklient.producer.metadata_refresher import MetadataRefresher
@@ -38,6 +39,7 @@ def assemble(
     No part refers to the Producer, so that the Producer can be garbage-collected when the program no longer
     refers to it.
     """
+    use_kernel()
     backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
     worker = BlockingWorker("pyklient-producer-metadata")
     metadata = MetadataRefresher(

@@ -198,6 +198,8 @@ class ApiMessage(Struct):
 
     _encoders: ClassVar[_ByVersion[Encode]]
     _decoders: ClassVar[_ByVersion[Decode]]
+    _faster_encoder: ClassVar[Callable[[int, Encode], Encode | None] | None] = None
+    _faster_decoder: ClassVar[Callable[[int, Decode], Decode | None] | None] = None
 
     def __init_subclass__(cls) -> None:
         cls._encoders = _ByVersion(cls._first_encoder)
@@ -209,6 +211,26 @@ class ApiMessage(Struct):
         return cls.flexible is not None and version >= cls.flexible
 
     @classmethod
+    def encode_with(cls, faster: Callable[[int, Encode], Encode | None]) -> None:
+        """Encode objects of this class with a function that is faster than a generated one, from now on.
+
+        *faster* is called with a version and an encoder for this version, which is slow. It returns an
+        encoder that makes the same bytes, and may call the slow encoder for objects that are rare. It returns
+        None for a version that it does not support.
+        """
+        if cls._faster_encoder is not faster:
+            cls._faster_encoder = faster
+            cls._encoders.clear()
+
+    @classmethod
+    def decode_with(cls, faster: Callable[[int, Decode], Decode | None]) -> None:
+        """Decode objects of this class with a function that is faster than a generated one, from now on.
+        *faster* is used as in ``encode_with``."""
+        if cls._faster_decoder is not faster:
+            cls._faster_decoder = faster
+            cls._decoders.clear()
+
+    @classmethod
     def _first_encoder(cls, version: int) -> Encode:
         """Return an encoder for *version* that needs no generated code. When it has encoded a few objects, it
         replaces itself with a generated encoder. If several threads generate an encoder at once, one of these
@@ -216,6 +238,8 @@ class ApiMessage(Struct):
         cls._check_version(version)
         flexible = cls.is_flexible(version)
         encode = first_encoder(cls, version, flexible)
+        if cls._faster_encoder is not None and (faster := cls._faster_encoder(version, encode)) is not None:
+            return faster
         left = iter(range(_FIRST_MESSAGES))
 
         def encode_first(writer: Writer, value: Any) -> None:
@@ -235,6 +259,8 @@ class ApiMessage(Struct):
         cls._check_version(version)
         flexible = cls.is_flexible(version)
         decode = first_decoder(cls, version, flexible)
+        if cls._faster_decoder is not None and (faster := cls._faster_decoder(version, decode)) is not None:
+            return faster
         left = iter(range(_FIRST_MESSAGES))
 
         def decode_first(reader: Reader) -> Any:

@@ -91,6 +91,8 @@ __all__ = [
     "LeasedIterator",
     "Message",
     "MessageIterator",
+    "ProduceDecoder",
+    "ProduceEncoder",
     "append_many",
     "append_messages",
     "append_rows",
@@ -191,9 +193,11 @@ include "decode/column_rows.pxi"
 include "decode/column_builder.pxi"
 include "decode/lazy_messages.pxi"
 include "decode/lease.pxi"
+include "decode/produce_responses.pxi"
 include "append/arrow_rows.pxi"
 include "append/message_appending.pxi"
 include "append/bulk_appending.pxi"
+include "append/produce_requests.pxi"
 include "classic/keyed_message.pxi"
 include "classic/event_buffer.pxi"
 include "classic/java_hashes.pxi"
