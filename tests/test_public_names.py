@@ -70,6 +70,7 @@ def test_a_name_brings_nothing_that_it_does_not_need() -> None:
     ]
     sending = _loaded_by("from pyklient import Producer; Producer('localhost:1')")
     assert "pyklient.producer.producer" in sending
+    assert "pyklient.config.option_declarations.consumer_options" not in sending
     assert not _among(sending, "pyklient.consumer", "pyklient.producer.transaction_manager", *_SELDOM_USED)
     reading = _loaded_by(
         "from pyklient import ConsumerConnector; ConsumerConnector('localhost:1', group_id='a')"

@@ -7,9 +7,11 @@ import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
+from functools import cache
 from typing import Any, Final, TypeVar
 
-from pyklient.config import DEFAULT_SERVERS, ClientConfig, ConsumerConfig, ProducerConfig
+from pyklient import config as configs
+from pyklient.config import DEFAULT_SERVERS, ClientConfig
 from pyklient.config.unknown_options import advice, nearest
 from pyklient.errors import ConfigurationError
 
@@ -46,8 +48,6 @@ _IDLE: Final = frozenset(
 )
 """Properties of Java's clients that this package ignores, because they do not change what is read or
 written."""
-
-_OF_SOME_CLIENT: Final = {item.name for each in (ProducerConfig, ConsumerConfig) for item in fields(each)}
 
 
 def typed(item: "Field[Any]", text: str) -> Any:
@@ -95,7 +95,7 @@ def from_properties(config: type[ClientConfig], properties: Mapping[str, object]
     known = {item.name: item for item in fields(config)}
     options: dict[str, Any] = {}
     for name, value in with_underscores(properties).items():
-        if name in _OF_SOME_CLIENT and name not in known:
+        if name not in known and name in _of_some_client():
             log.info(
                 "the property %s was ignored: it is not an option of this client", name.replace("_", ".")
             )
@@ -129,13 +129,20 @@ def unknown_properties(names: Iterable[str]) -> list[str]:
     property, and ``advice`` knows no replacement."""
     elsewhere = {"sasl.jaas.config", *_STORE_TYPES, *_IDLE}
     plain = {name: name.replace(".", "_") for name in names if name not in elsewhere}
-    return [name for name, option in plain.items() if option not in _OF_SOME_CLIENT and not advice(option)]
+    return [name for name, option in plain.items() if option not in _of_some_client() and not advice(option)]
 
 
 def nearest_property(name: str) -> str | None:
     """Return the property whose name is most similar to *name*; None if no name is similar."""
-    near = nearest(name.replace(".", "_"), _OF_SOME_CLIENT)
+    near = nearest(name.replace(".", "_"), _of_some_client())
     return None if near is None else near.replace("_", ".")
+
+
+@cache
+def _of_some_client() -> frozenset[str]:
+    """Return the names of all options of producers and consumers."""
+    both = configs.ProducerConfig, configs.ConsumerConfig
+    return frozenset(item.name for each in both for item in fields(each))
 
 
 def _from_jaas(text: str) -> dict[str, str]:

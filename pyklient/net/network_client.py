@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from pyklient import kernel
-from pyklient.config import ClientConfig, ConsumerConfig, ProducerConfig
+from pyklient.config import ClientConfig
 from pyklient.counted import counted
 from pyklient.errors import (
     AuthenticationError,
@@ -58,7 +58,7 @@ class NetworkClient:
     """
 
     def __init__(self, config: ClientConfig) -> None:
-        if isinstance(config, ProducerConfig | ConsumerConfig):
+        if config.has_records:
             _tell_of_slow_kernel()
         self._config = config
         self._bootstrap = Bootstrap(config)

@@ -39,6 +39,9 @@ class ClientConfig:
     client: ClassVar[str] = "any client"
     """The name by which error messages refer to the client."""
 
+    has_records: ClassVar[bool] = False
+    """True if clients with these options send or read records."""
+
     waiting_option: ClassVar[str] = "default_api_timeout_ms, or the timeout of the call,"
     """A part of an error message: it names the option that limits how long a call waits for a broker."""
 

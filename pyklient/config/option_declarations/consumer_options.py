@@ -51,6 +51,7 @@ class ConsumerConfig(ClientConfig):
     """Options of ConsumerConnector and of read()."""
 
     client: ClassVar[str] = "ConsumerConnector or read()"
+    has_records: ClassVar[bool] = True
 
     group_id: str | None = option(
         None,

@@ -23,6 +23,7 @@ class ProducerConfig(ClientConfig):
     """Options of Producer."""
 
     client: ClassVar[str] = "Producer"
+    has_records: ClassVar[bool] = True
     waiting_option: ClassVar[str] = "max_block_ms"
 
     acks: int | str = option(
