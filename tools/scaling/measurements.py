@@ -23,8 +23,8 @@ _ANSWERS: Final = 500
 _WAIT: Final = 120.0
 _IN_A_BATCH: Final = 10
 _VALUE: Final = bytes(100)
-_ENCODED: Final = 107
-"""The size in bytes of a record with _VALUE, without the header of its batch."""
+_ENCODED: Final = 109
+"""The size in bytes of a record with _VALUE in a batch, without the header of its batch."""
 _UNBOUNDED: Final = 1 << 40
 
 
@@ -86,21 +86,43 @@ def waiting_for_memory(batches: int) -> float:
         return (time.process_time() - cpu) / records * 1e6
 
 
-def produced_to_partitions(partitions: int, brokers: int = 1) -> float:
-    """Send records to *partitions* partitions in turn, in batches of ten."""
+def produced_to_partitions(partitions: int, brokers: int = 1, *, first_use: bool = True) -> float:
+    """Send records to *partitions* partitions in turn, in batches of ten. If not *first_use*, each partition
+    has got a batch before the measurement begins."""
     with (
         cluster_of(Layout(brokers, partitions)) as cluster,
         _producer(cluster, batch_size=61 + _IN_A_BATCH * _ENCODED, linger_ms=100) as producer,
     ):
+        if not first_use:
+            _send_in_turn(producer, partitions * _IN_A_BATCH, partitions)
+        before = producer.metrics().delivered
         records = max(_RECORDS, 2 * partitions * _IN_A_BATCH)
         cpu = time.process_time()
-        for number in range(records):
-            producer.send(TOPIC, _VALUE, partition=number // _IN_A_BATCH % partitions)
-        producer.flush(_WAIT)
-        return (time.process_time() - cpu) / records * 1e6
+        _send_in_turn(producer, records, partitions)
+        cost = (time.process_time() - cpu) / records * 1e6
+        batches = producer.metrics().delivered.batches - before.batches
+        if batches > 1.05 * records / _IN_A_BATCH:
+            raise RuntimeError(f"{records:,} records were sent in {batches:,} batches: these are too small")
+        return cost
+
+
+def _send_in_turn(producer: Producer, records: int, partitions: int) -> None:
+    for number in range(records):
+        producer.send(TOPIC, _VALUE, partition=number // _IN_A_BATCH % partitions)
+    producer.flush(_WAIT)
+
+
+def produced_again_to_partitions(partitions: int) -> float:
+    """Send records as ``produced_to_partitions`` does, after each partition has got its first batch."""
+    return produced_to_partitions(partitions, first_use=False)
 
 
 def produced_to_brokers(brokers: int) -> float:
+    """Send records to 1,000 partitions on *brokers* brokers, in batches of ten."""
+    return produced_to_partitions(1_000, brokers)
+
+
+def produced_to_brokers_with_few_partitions(brokers: int) -> float:
     """Send records to 100 partitions on *brokers* brokers, in batches of ten."""
     return produced_to_partitions(100, brokers)
 
@@ -165,7 +187,17 @@ MEASUREMENTS: Final = (
     Measurement("produce: records queued, one in a batch", queued, 100_000),
     Measurement("produce: batches that fill the memory, one record in each", waiting_for_memory, 10_000),
     Measurement("produce: partitions, ten records in a batch", produced_to_partitions, 10_000),
-    Measurement("produce: brokers, ten records in a batch", produced_to_brokers, 50),
+    Measurement(
+        "produce: partitions, ten records in a batch, after a first batch of each",
+        produced_again_to_partitions,
+        10_000,
+    ),
+    Measurement("produce: brokers, ten records in a batch, 1,000 partitions", produced_to_brokers, 50),
+    Measurement(
+        "produce: brokers, ten records in a batch, 100 partitions",
+        produced_to_brokers_with_few_partitions,
+        50,
+    ),
     Measurement("consume: batches in an answer, one record in each", consumed_batches, 100_000),
     Measurement("consume: partitions in an answer, ten records of each", consumed_partitions, 10_000),
     Measurement("consume: partitions without records, beside one", consumed_beside_idle_partitions, 10_000),
