@@ -164,7 +164,8 @@ generated function. A client that makes one request of a kind would spend more t
 than on the request."""
 
 _LARGE: Final = 4096
-"""The size in bytes from which on a response is so large that a function is generated for it at once."""
+"""The size in bytes above which a message is large. A function is generated for the first large response, and
+for the request that follows the first large request."""
 
 
 class _ByVersion(dict[int, _F]):
@@ -243,11 +244,15 @@ class ApiMessage(Struct):
         left = iter(range(_FIRST_MESSAGES))
 
         def encode_first(writer: Writer, value: Any) -> None:
+            nonlocal left
             if next(left, None) is None:
                 generated = cls._encoders[version] = encoder(cls, version, flexible)
                 generated(writer, value)
-            else:
-                encode(writer, value)
+                return
+            size = len(writer.buf)
+            encode(writer, value)
+            if len(writer.buf) - size > _LARGE:
+                left = iter(())
 
         return encode_first
 

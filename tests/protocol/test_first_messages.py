@@ -121,6 +121,18 @@ def test_a_function_is_generated_at_once_for_a_large_message(monkeypatch: pytest
     assert generated == ["decoder"]
 
 
+def test_a_function_is_generated_for_the_request_after_a_large_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    generated: list[str] = []
+    monkeypatch.setattr(schema, "encoder", _noted(generated, "encoder", encoder))
+    MetadataRequest._encoders.clear()
+    topics = [MetadataRequest.MetadataRequestTopic(name=f"topic-{number}") for number in range(1_000)]
+    request = MetadataRequest(topics=topics)
+    first = request.encode(9)
+    assert not generated
+    assert request.encode(9) == first
+    assert generated == ["encoder"]
+
+
 def _noted(notes: list[str], name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def noting(*arguments: Any) -> Any:
         notes.append(name)

@@ -55,13 +55,15 @@ class FetchQueue:
         self._interruption: KafkaError | None = None
 
     def put(self, items: Sequence[Item]) -> None:
-        """Queue *items*, the fetched batches or failures of one cursor. Fetchers and the leader lookup call
-        this method, which never waits."""
+        """Queue *items*, which are fetched batches or failures. Items of cursors that are not active are
+        dropped. Fetchers and the leader lookup call this method, which never waits."""
         with self.lock:
-            if items and items[0].cursor.active and not self.ended:
-                for item in items:
+            if self.ended:
+                return
+            for item in items:
+                if item.cursor.active:
                     item.cursor.fetched += item.size
-                self._add(items)
+                    self._add(item)
 
     def has_space_for_a_chunk(self) -> bool:
         """Return True if the queue has fewer fetched batches than ``most_chunks``."""
@@ -83,7 +85,7 @@ class FetchQueue:
             if (self.source is not None and self.source.cursor is cursor) or any(
                 item.cursor is cursor for item in queued
             ):
-                self._add([FetchedBatches(cursor, NO_BYTES, offset, offset)])
+                self._add(FetchedBatches(cursor, NO_BYTES, offset, offset))
             else:
                 self.positions.note_start(cursor.owned, offset)
                 self._ring()
@@ -270,14 +272,13 @@ class FetchQueue:
         self._bell.acquire(timeout=min(left, longest))
         self.awaited = False
 
-    def _add(self, items: Sequence[Item]) -> None:
-        """Add *items*, the fetched batches or failures of one cursor, at the end of the queue. The lock must
-        be held."""
-        cursor = items[0].cursor
+    def _add(self, item: Item) -> None:
+        """Add *item*, fetched batches or a failure, at the end of the queue. The lock must be held."""
+        cursor = item.cursor
         if cursor.owned.paused:
-            self._set_aside.setdefault(cursor.partition, []).extend(items)
+            self._set_aside.setdefault(cursor.partition, []).append(item)
         else:
-            self.items.extend(items)
+            self.items.append(item)
             self._ring()
 
     def _wake_fetchers(self) -> None:

@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import TypeAlias
 
 from pyklient.config import ConsumerConfig
+from pyklient.consumer.fetch.arrivals import Arrivals
 from pyklient.consumer.fetch.cut_batches import cut_batch_size
 from pyklient.consumer.fetch.fetch_budget import ExpectedResponse, FetchBudget, ResponseMemory
 from pyklient.consumer.fetch.fetch_plan import FetchPlan
@@ -87,6 +88,7 @@ class Fetcher:
         self._inbox: queue.SimpleQueue[FetchedPartition | None] = queue.SimpleQueue()
         self._plan = FetchPlan(budget, config)
         self._memory = ResponseMemory()
+        self._arrivals = Arrivals(budget)
         self._connection: Connection | None = None
         self._session = FetchSession()
         self._least = config.max_partition_fetch_bytes
@@ -250,6 +252,7 @@ class Fetcher:
                 elif cursor.end is not None and size == 0 and len(plan.allowed) == 1:
                     self._pass_gap(state, data)
                 self._open_transactions.note(cursor, data, now)
+        self._arrivals.queue_all()
         self._open_transactions.check(now)
         self._memory.add(size, parts)
         self._memory.compact_some(self._budget.idle_allowed)
@@ -287,8 +290,7 @@ class Fetcher:
             position = max(position, run.next_offset)
         cursor.position = position
         state.failures = 0
-        state.queue.put(fetched)
-        self._budget.note_fetched(cursor)
+        self._arrivals.add(state.queue, fetched)
         if cursor.finished:
             self._plan.remove(cursor.partition)
         return fetched
@@ -333,6 +335,7 @@ class Fetcher:
         """Stop fetching a partition until its loop has raised *error* and a new loop continues."""
         self._plan.remove(state.cursor.partition)
         self._max_wait.note_move()
+        self._arrivals.queue_all()  # a loop gets these messages before it raises the error
         state.queue.put([FetchFailure(state.cursor, error, state.cursor.position)])
 
 
