@@ -26,9 +26,14 @@ def cut_batch_size(records: memoryview, position: int) -> int:
     return size if size >= _LARGE else 0
 
 
-def without_cut_batch(limit: int, batch_size: int) -> int:
+def without_cut_batch(limit: int, batch_size: int, least: int) -> int:
     """Return the number of bytes to ask for, at most *limit*, so that the data ends soon after a whole batch
-    if each batch has about *batch_size* bytes."""
+    if each batch has about *batch_size* bytes.
+
+    Return *limit* if this number is less than *least*, for which the broker waits (``fetch_min_bytes``).
+    The broker waits for its longest time if the request asks for fewer bytes.
+    """
     if batch_size > limit:
         return limit
-    return min(limit, limit // batch_size * batch_size + batch_size // _MARGIN)
+    size = limit // batch_size * batch_size + batch_size // _MARGIN
+    return size if least <= size <= limit else limit

@@ -164,7 +164,7 @@ class FetchPlan:
                 self._changed[cursor.partition] = None
             if (limit := allowed.get(cursor)) is not None:
                 if cursor.cut_batch:
-                    limit = without_cut_batch(limit, cursor.cut_batch)
+                    limit = without_cut_batch(limit, cursor.cut_batch, self._config.fetch_min_bytes)
                 self.allowed[cursor] = limit
                 self.wanted[cursor.partition] = _wanted(cursor, limit)
                 self._names[cursor.topic_id] = cursor.partition.topic

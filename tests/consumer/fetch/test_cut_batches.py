@@ -56,6 +56,22 @@ def test_after_a_batch_was_cut_off_requests_ask_for_whole_batches() -> None:
     assert leader.sent[3] == 2 * _SIZE, "the last two batches"
 
 
+def test_a_request_asks_for_at_least_the_bytes_that_the_broker_waits_for() -> None:
+    with (
+        CuttingLeader() as leader,
+        ConsumerConnector(
+            leader.address,
+            auto_offset_reset="earliest",
+            max_partition_fetch_bytes=_LIMIT,
+            fetch_min_bytes=_LIMIT,
+            fetch_max_wait_ms=50,
+        ) as connector,
+    ):
+        messages = iter(connector.stream("t"))
+        assert [next(messages).offset for _ in _BATCHES] == [*range(14)]
+    assert leader.asked[:4] == [_LIMIT] * 4
+
+
 def test_the_size_of_a_batch_is_known_from_its_first_bytes() -> None:
     records = memoryview(_BATCHES[0] + _BATCHES[1])
     assert cut_batch_size(records[: _SIZE + 17], _SIZE) == _SIZE
@@ -66,17 +82,18 @@ def test_the_size_of_a_batch_is_known_from_its_first_bytes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "size", "asked"),
+    ("limit", "size", "least", "asked"),
     [
-        (4_194_304, 1_000_000, 4_062_500),
-        (4_194_304, 1_048_588, 3_145_764 + 65_536),
-        (4_194_304, 1_048_576, 4_194_304),
-        (4_194_304, 2_500_000, 2_656_250),
-        (65_536, 1_000_000, 65_536),
+        (4_194_304, 1_000_000, 1, 4_062_500),
+        (4_194_304, 1_048_588, 3_211_300, 3_145_764 + 65_536),
+        (4_194_304, 1_048_588, 3_211_301, 4_194_304),
+        (4_194_304, 1_048_576, 1, 4_194_304),
+        (4_194_304, 2_500_000, 0, 2_656_250),
+        (65_536, 1_000_000, 1, 65_536),
     ],
 )
 def test_the_bytes_that_are_asked_for_hold_as_many_batches_as_the_limit(
-    limit: int, size: int, asked: int
+    limit: int, size: int, least: int, asked: int
 ) -> None:
-    assert without_cut_batch(limit, size) == asked
+    assert without_cut_batch(limit, size, least) == asked
     assert asked // size == limit // size
