@@ -42,8 +42,12 @@ def total_size(buffers: Iterable[Buffer]) -> int:
     """Return the total size of *buffers* in bytes, even if the items of a buffer are larger than a byte."""
     total = 0
     for buffer in buffers:
-        plain = type(buffer) is bytes or type(buffer) is bytearray
-        total += len(buffer) if plain else memoryview(buffer).nbytes
+        if type(buffer) is memoryview:
+            total += buffer.nbytes
+        elif type(buffer) is bytes or type(buffer) is bytearray:
+            total += len(buffer)
+        else:
+            total += memoryview(buffer).nbytes
     return total
 
 

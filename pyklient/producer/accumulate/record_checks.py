@@ -16,6 +16,8 @@ from pyklient.protocol.records.layout import BATCH_SIZE, INT64_MAX, Headers, Hea
 
 __all__ = ["CheckedRecord", "RecordChecker"]
 
+_tuple_new = tuple.__new__
+
 
 class CheckedRecord(NamedTuple):
     """A record as it will be stored. ``size`` is the size in bytes of a batch that contains only this
@@ -35,6 +37,7 @@ class RecordChecker:
     def __init__(self, functions: UserFunctions, clock_ns: Callable[[], int]) -> None:
         self._key_encoder = functions.key_encoder
         self._value_encoder = functions.value_encoder
+        self._encodes = functions.key_encoder is not None or functions.value_encoder is not None
         self._clock_ns = clock_ns
         self._checked_topic = ""
 
@@ -51,12 +54,18 @@ class RecordChecker:
             raise TypeError(f"topic must be a non-empty string, not {topic!r}")
         if topic != self._checked_topic:
             self._checked_topic = argument_checks.topic_name(topic)
-        key_bytes = _bytes("key", key, None if encoded else self._key_encoder)
-        value_bytes = _bytes("value", value, None if encoded else self._value_encoder)
+        key_bytes: bytes | None
+        value_bytes: bytes | None
+        if value.__class__ is bytes and (key is None or key.__class__ is bytes) and not self._encodes:
+            key_bytes, value_bytes = key, value  # the usual case, without function calls
+        else:
+            key_bytes = _bytes("key", key, None if encoded else self._key_encoder)
+            value_bytes = _bytes("value", value, None if encoded else self._value_encoder)
         pairs = _checked_headers(headers) if headers else ()
         time_ms = self._clock_ns() // 1_000_000 if timestamp_ms is None else _checked_timestamp(timestamp_ms)
         size = BATCH_SIZE + len(encode_record(0, 0, key_bytes, value_bytes, pairs))
-        return CheckedRecord(key_bytes, value_bytes, time_ms, pairs, size)
+        # Calling the class would run a Python function, for each batch.
+        return _tuple_new(CheckedRecord, (key_bytes, value_bytes, time_ms, pairs, size))
 
 
 def _bytes(name: str, given: Any, encoder: Callable[[Any], Any] | None) -> bytes | None:
