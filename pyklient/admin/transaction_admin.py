@@ -61,8 +61,8 @@ class TransactionAdmin(ThreadlessClient):
         Return the transaction as it was before.
 
         Raises ConfigurationError if no open transaction begins there, or if the transaction does not hang and
-        *force* is false. Then its producer may still commit the other partitions of the transaction, so that
-        only a part of the transaction is committed.
+        *force* is false. If *force* is true and the transaction does not hang, its producer may still commit
+        the other partitions, so that only a part of the transaction is committed.
         """
         where = argument_checks.partition(partition, "partition")
         offset = argument_checks.whole(start, "start", 0, INT64_MAX)

@@ -19,8 +19,8 @@ class OwnedClaims(NamedTuple):
     disputed: Set[TopicPartition]
     """Partitions that two members say they owned in the same generation. Neither may keep them."""
     before: Mapping[TopicPartition, str]
-    """The last owner of each partition that was owned in an earlier generation than the newest one that any
-    member names. This member may have missed a rebalance, and get the partition back."""
+    """The earlier owner of each partition that a member says it owned in a generation before the newest one.
+    The member may have missed a rebalance, and another member may own the partition since then."""
 
 
 def owned_claims(

@@ -17,7 +17,7 @@ class ProducerData:
 
     def __init__(self, topic: str, data: Any, *, key: Any = None) -> None:
         if not isinstance(topic, str):
-            raise TypeError(f"a ProducerData needs a topic, which is a str, not {topic!r}")
+            raise TypeError(f"the topic of a ProducerData must be a str, not {topic!r}")
         self.topic = topic
         self.data: Sequence[Any] = data if isinstance(data, list | tuple) else (data,)
         self.key = key

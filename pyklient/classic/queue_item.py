@@ -25,7 +25,10 @@ class QueueItem:
         self, data: Any, topic: str, partition: int = ANY_PARTITION, *, broker_id: int = NO_BROKER
     ) -> None:
         if not isinstance(topic, str) or not isinstance(partition, int):
-            raise TypeError(f"a QueueItem needs a topic and a partition, not {topic!r} and {partition!r}")
+            raise TypeError(
+                f"the topic of a QueueItem must be a str and its partition an int, not {topic!r} and "
+                f"{partition!r}"
+            )
         self.data = data
         self.topic = topic
         self.partition = partition

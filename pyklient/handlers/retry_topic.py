@@ -72,7 +72,12 @@ class RetryTopic:
         calls *handler*.
 
         The wait is never longer than *delay* seconds, even if the clock of the machine that sent the copy is
-        fast. *delay* must be less than ``max_poll_interval_ms``.
+        fast.
+
+        Two limits apply to *delay* and the time of *handler* together. If a rebalance begins meanwhile, the
+        member waits for 51 seconds by default. After that, another member may get the message too. The option
+        ``rebalance_timeout_ms`` sets this limit. In a loop, the sum must also be less than
+        ``max_poll_interval_ms``, or the member leaves its group.
         """
         if not callable(handler):
             raise TypeError(f"handler must be a function that takes a message, not {handler!r}")

@@ -22,8 +22,12 @@ class RetryingHandler:
     The pauses begin with *backoff* seconds and double up to *backoff_max* seconds, and each is up to 20 %
     longer or shorter at random. *retry_on* is a class of exceptions, or a tuple of classes: the handler is
     called again only after such an exception. The last exception is raised. Messages behind the failed one
-    wait, so their order does not change. All attempts and pauses together must take less than
-    ``max_poll_interval_ms``, or the member leaves its group.
+    wait, so their order does not change.
+
+    Two limits apply to the time that all attempts and pauses for one message take together. If a rebalance
+    begins meanwhile, the member waits for 51 seconds by default. After that, another member may get the
+    message too. The option ``rebalance_timeout_ms`` sets this limit. In a loop, the time must also be less
+    than ``max_poll_interval_ms``, or the member leaves its group.
 
     A RetryingHandler can be pickled if *handler* can be pickled. So it may run in the processes of
     ``ConsumerConnector.parallel``.

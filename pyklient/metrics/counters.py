@@ -170,7 +170,8 @@ class DurationHistogram:
         self._ends = now + _WINDOW
 
     def recent(self, now: float) -> tuple[list[list[int]], float]:
-        """Return the sets of buckets that are not too old at the time *now*, and the longest duration."""
+        """Return the sets of buckets that are filled or kept at the time *now*, and the longest duration that
+        they count."""
         if now < self._ends:
             sets = [self._buckets] if self._before is None else [self._buckets, self._before]
             return sets, max(self._max, self._max_before)

@@ -278,8 +278,8 @@ class Mirror:
         """Raise ConfigurationError if the offsets of groups cannot be translated with the other arguments."""
         if not self._rules.keep_partitions or self._rules.handler is not None:
             raise ConfigurationError(
-                "a mirror with groups=… needs keep_partitions=True and no handler, because only then does "
-                "each partition have one counterpart in the target cluster"
+                "a mirror with groups=… needs keep_partitions=True and no handler. Otherwise, a "
+                "partition can have several counterparts in the target cluster"
             )
         if len(self._sources) > 1:
             raise ConfigurationError(

@@ -41,8 +41,7 @@ _PAUSE: Final = 0.5
 _FLUSH_TIMEOUT: Final = 30.0
 """The seconds for which a task waits for unconfirmed records, before it gives up their partitions."""
 _SYNC_TIMEOUT: Final = 5.0
-"""The seconds for which a task that ends waits until its last offset syncs are stored, by which the offsets
-of groups are translated."""
+"""The seconds for which a task that ends waits until its last offset syncs are stored."""
 _MOST_SHOWN: Final = 5
 """The largest number of partitions that an error names."""
 

@@ -56,10 +56,10 @@ class OffsetSyncs:
     every second sync of the older half is dropped. An offset in the range of a dropped sync is translated to
     the end of the range before it, so nothing is skipped.
 
-    The target may have *unknown copies*, of which no sync was stored. A member of the mirror has made them
-    before it was killed, or before it lost the partition. They are copies, without gaps, of the records after
-    the last sync, or after the offset at which this member begins. This member copies these records again. It
-    has copied all of them when one of these is true:
+    The target may have *unknown copies*: copies for which no sync was stored. A member of the mirror has made
+    them before it was killed, or before it lost the partition. They are copies, without gaps, of the records
+    after the last sync, or after the offset at which this member begins. This member copies these records
+    again. It has copied all of them when one of these is true:
 
     - It has copied as many records after the last sync as there are unknown copies.
     - It has copied all records before *horizon*: the end of the source partition after this member got it.
@@ -72,7 +72,7 @@ class OffsetSyncs:
         self._changed: set[int] = set()
         self._horizon = horizon
         self._held: list[OffsetSync] = []
-        """The syncs that are held back until all records with unknown copies have been copied again."""
+        """The syncs that are held back while some records have only an unknown copy."""
         self._position = 0
         """The source offset after the last record that was copied."""
         self._copied_end = max((each.end for each in self._slots.values()), default=0)

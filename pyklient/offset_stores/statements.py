@@ -39,31 +39,32 @@ class Statements:
         self.check: Final = (
             f"EXPLAIN {insert} VALUES ('', '', 0, NULL, 0) {update}, next_offset = excluded.next_offset"
         )
-        """Changes nothing, and fails if the table does not have the columns and the key of ``create``."""
+        """A statement that changes nothing. It fails if the table does not have the columns and the key of
+        ``create``."""
         self.acquire: Final = (
             f"{insert} VALUES ({mark}, {mark}, {mark}, {mark}, 1) {update}, "
             "next_offset = coalesce(stored.next_offset, excluded.next_offset)"
         )
-        """Adds 1 to the epoch of a partition. Parameters: the group, the topic, the partition, and the
-        offset to store if none is stored."""
+        """A statement that adds 1 to the epoch of a partition. Its parameters are the group, the topic, the
+        partition, and the offset to store if none is stored."""
         self.read: Final = f"SELECT next_offset, epoch FROM {table} WHERE {this}"
         self.change: Final = (
             f"UPDATE {table} SET next_offset = {mark} WHERE {this} AND epoch = {mark} "
             f"AND next_offset = {mark}"
         )
-        """Changes an offset. Parameters: the new offset, the group, the topic, the partition, the epoch and
-        the offset to replace."""
+        """A statement that changes an offset. Its parameters are the new offset, the group, the topic, the
+        partition, the epoch and the offset to replace."""
         self.replace: Final = (
             f"{insert} VALUES ({mark}, {mark}, {mark}, {mark}, 1) {update}, "
             "next_offset = excluded.next_offset"
         )
-        """Stores an offset and adds 1 to the epoch. Parameters: the group, the topic, the partition and the
-        new offset."""
+        """A statement that stores an offset and adds 1 to the epoch. Its parameters are the group, the topic,
+        the partition and the new offset."""
         self.list: Final = (
             f"SELECT topic, partition, next_offset FROM {table} WHERE group_id = {mark} "
             "AND next_offset IS NOT NULL ORDER BY topic, partition"
         )
-        """Returns the stored offsets of a group. Parameter: the group."""
+        """A query that returns the stored offsets of a group. Its parameter is the group."""
 
     def not_usable(self, where: str, why: object) -> ConfigurationError:
         """Return the error for a table that cannot be used as an offset store. *where* names the database of

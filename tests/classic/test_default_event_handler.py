@@ -213,7 +213,7 @@ def test_row_32_contradictions_are_errors(options: dict[str, Any], said: str) ->
 
 def test_a_keyed_message_needs_a_topic_and_its_partition_key_is_its_key() -> None:
     nothing: Any = None
-    with pytest.raises(TypeError, match="needs a topic"):
+    with pytest.raises(TypeError, match="the topic of a KeyedMessage must be a str"):
         KeyedMessage(nothing, b"a")
     assert KeyedMessage("t", b"a", key="k").partition_key == "k"
     assert KeyedMessage("t", b"a", key="k", part_key="p").partition_key == "p"

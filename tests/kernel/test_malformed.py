@@ -193,7 +193,7 @@ def test_a_number_of_33_bits_says_so(kernel: Any, field: str) -> None:
     }
     body = b"".join((parts | {field: _33_BITS}).values()) if field in parts else bytes(8)
     length = _33_BITS if field == "length" else bytes((2 * len(body),))
-    with pytest.raises(CorruptRecordError, match="a number in a record does not fit 32 bits"):
+    with pytest.raises(CorruptRecordError, match="a number in a record does not fit into 32 bits"):
         kernel.parse_records(length + body, 1, 0, 0, 0)
 
 
@@ -228,7 +228,7 @@ def test_offsets_that_cannot_be_are_corrupt(kernel: Any, base_offset: int, last_
 def test_offset_deltas_must_rise_within_the_batch(kernel: Any, deltas: list[int]) -> None:
     data = bytearray(encode_batch([NewRecord(1, None, b"x")] * 2, offset_deltas=deltas))
     data[23:27] = (1).to_bytes(4, "big")
-    with pytest.raises(CorruptRecordError, match=r"offset deltas of a batch do not rise, or exceed 1"):
+    with pytest.raises(CorruptRecordError, match=r"offset deltas of a batch do not increase, or exceed 1"):
         kernel.decode(resealed(data), "t", 0, 0)
 
 

@@ -25,9 +25,9 @@ class _PendingOffset(NamedTuple):
 class PendingOffsets:
     """The pending offsets of all groups that one partition of ``__consumer_offsets`` stores.
 
-    As in a compacted log, the record with the largest offset in the log decides. So a pending offset is
-    outdated if a later record of the same group and partition takes effect before the transaction of the
-    pending offset commits.
+    If a group commits several offsets for a partition, the newest record in the log counts. So a pending
+    offset is outdated if a later record of the same group and partition takes effect first, before the
+    transaction of the pending offset is committed.
     """
 
     def __init__(self) -> None:

@@ -3,7 +3,7 @@
 The records keep their offsets, so the new segment has gaps. A record without a value, which deletes its key,
 is not kept, and neither are the records of aborted transactions. All transactions in the old segments must
 have ended. The records of committed transactions are stored like other records, so they need no transaction
-marker. Of each producer, only the last marker is kept, because it has the producer's epoch.
+marker. Only the last marker of each producer is kept, because it has the producer's epoch.
 """
 
 from collections.abc import Generator, Iterable, Iterator, Sequence

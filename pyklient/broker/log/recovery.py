@@ -31,8 +31,8 @@ def new_segment(directory: Path, base_offset: int, config: LogConfig) -> Segment
 def restore_segments(
     directory: Path, config: LogConfig, state: LogState, producers: ProducerStates
 ) -> list[Segment] | None:
-    """Open the segments of a log, and restore *producers*, from *state*, which a clean shutdown has saved.
-    Return None if the files do not match *state*."""
+    """Open the segments of a log, and restore *producers*. Both come from *state*, which a clean shutdown has
+    saved. Return None if the files do not match *state*."""
     segments = [new_segment(directory, each.base_offset, config) for each in state.segments]
     known = {segment.base_offset for segment in segments}
     if known.issuperset(_base_offsets(directory)) and all(

@@ -160,8 +160,8 @@ class Registration:
             ending.start()
         except RuntimeError as error:
             log.info(
-                "the broker cannot serve clients while it ends its session with ZooKeeper, because no thread "
-                "can be started: %s",
+                "no thread can be started to end the broker's session with ZooKeeper (%s). The broker ends it "
+                "itself, and cannot serve clients meanwhile",
                 error,
             )
             end_session()

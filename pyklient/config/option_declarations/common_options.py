@@ -29,7 +29,7 @@ _NEEDED: Final = {
     "zookeeper_ssl_keystore_location": "zookeeper_ssl_client_enable",
     "zookeeper_ssl_keystore_password": "zookeeper_ssl_keystore_location",
 }
-"""For each option for ZooKeeper that has no effect without another option, that other option."""
+"""Options for ZooKeeper that have no effect without another option, each with this other option."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)

@@ -162,8 +162,8 @@ class OffsetCommitter:
             self._failure_logged = True
         except KafkaError as error:
             log.warning(
-                "the automatic commit failed. If no later commit succeeds, the messages since the last one "
-                "are delivered again after a rebalance or a restart: %s",
+                "the automatic commit failed. If no later commit succeeds, the messages since the last "
+                "successful commit are delivered again after a rebalance or a restart: %s",
                 error,
                 extra=log_fields("commit_failed", error=str(error)),
             )

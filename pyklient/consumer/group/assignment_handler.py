@@ -24,8 +24,8 @@ from pyklient.topic_partition import TopicPartition
 __all__ = ["AssignmentHandler"]
 
 _TO_LEAVE = 10.0
-"""The number of seconds at the end of the time-out of ``close`` that are kept for committing and for leaving
-the group, but at most two thirds of the time-out. Before that, a loop may finish its message in hand."""
+"""The number of seconds that ``close`` keeps for committing and for leaving the group. Before that, it waits
+for loops to finish their messages in hand. It waits for at least a third of its time-out."""
 _TO_COMMIT = 0.9
 """The fraction of the time-out of ``close`` after which the last commit must have ended."""
 

@@ -64,7 +64,7 @@ def column_names(columns: Iterable[str] | None, *, headers: bool) -> tuple[str, 
     for index, name in enumerate(names):
         if not isinstance(name, str) or name not in _TYPES:
             raise ConfigurationError(
-                f"the argument columns names {name!r}, which is not a column; there are {known}"
+                f"the argument columns names {name!r}, which is not a column; the columns are {known}"
             )
         if name in names[:index]:
             raise ConfigurationError(

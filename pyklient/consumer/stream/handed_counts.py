@@ -23,8 +23,8 @@ class HandedCounts:
         self._counted, self._counted_at, self._uncounted_bytes = 0, time.monotonic(), size
 
     def go_on(self) -> None:
-        """Begin to count a chunk that has the remaining messages of the last chunk, converted from messages
-        to Arrow columns or back."""
+        """Begin to count a chunk that replaces the last one. It has the remaining messages of that chunk, as
+        Arrow columns instead of messages, or the other way round."""
         self._counted = 0
 
     def count(self, chunk: AnyChunk | None, source: FetchedBatches | None) -> None:

@@ -149,7 +149,7 @@ class _Ranges:
         last = base
         for offset in (*self._offsets, base + size):
             if offset < last:
-                raise ValueError(f"the offsets of column {name} do not rise from {base} to {base + size}")
+                raise ValueError(f"the offsets of column {name} do not increase from {base} to {base + size}")
             last = offset
 
     def __getitem__(self, index: int) -> tuple[int, int] | None:

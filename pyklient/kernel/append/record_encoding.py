@@ -114,7 +114,7 @@ def encode_values(values: list[bytes | None], keys: list[bytes | None] | None = 
         raise ValueError(f"there are {len(values)} values, but {len(all_keys)} keys")
     for data in chain.from_iterable(zip(values, all_keys, strict=True)):
         if data is not None and not isinstance(data, bytes):
-            raise TypeError(f"a key or value takes bytes or None, not {type(data).__name__}")
+            raise TypeError(f"a key or value must be bytes or None, not {type(data).__name__}")
     return b"".join(
         [
             encode_record(0, index, key, value)

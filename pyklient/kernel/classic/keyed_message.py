@@ -20,7 +20,7 @@ class KeyedMessage:
 
     def __init__(self, topic: str, message: Any, *, key: Any = None, part_key: Any = None) -> None:
         if not isinstance(topic, str):
-            raise TypeError(f"a KeyedMessage needs a topic, which is a str, not {topic!r}")
+            raise TypeError(f"the topic of a KeyedMessage must be a str, not {topic!r}")
         self.topic = topic
         self.message = message
         self.key = key

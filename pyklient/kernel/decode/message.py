@@ -104,7 +104,7 @@ class Message(_Draft):
 def _whole(number: int, bits: int) -> int:
     whole = index(number)
     if not -1 << bits - 1 <= whole < 1 << bits - 1:
-        raise OverflowError(f"the number {whole} does not fit {bits} bits")
+        raise OverflowError(f"the number {whole} does not fit into {bits} bits")
     return whole
 
 

@@ -47,9 +47,9 @@ def parse_records(
     if count:
         last = deltas[-1] if deltas else count - 1
         if last > last_delta or not all(map(lt, deltas, islice(deltas, 1, None))):
-            raise CorruptRecordError(f"the offset deltas of a batch do not rise, or exceed {last_delta}")
+            raise CorruptRecordError(f"the offset deltas of a batch do not increase, or exceed {last_delta}")
         if base_offset + last > INT64_MAX:
-            raise CorruptRecordError(f"the offsets of a batch from {base_offset} on do not fit 64 bits")
+            raise CorruptRecordError(f"the offsets of a batch from {base_offset} on do not fit into 64 bits")
         if not deltas:
             deltas[:] = range(base_offset, base_offset + count)
         elif base_offset:

@@ -64,4 +64,4 @@ def read_folded(data: bytes, position: int, bits: int = 32) -> tuple[int, int]:
                 break
             return folded, position
         shift += 7
-    raise CorruptRecordError(f"a number in a record does not fit {bits} bits")
+    raise CorruptRecordError(f"a number in a record does not fit into {bits} bits")

@@ -71,7 +71,7 @@ def _find_named(subscription: Subscription, existing: set[TopicPartition]) -> Di
         if each not in existing:
             raise broker_error(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                f"cannot read partition {each}; the option 'assign' contains it",
+                f"cannot read partition {each}, which the option 'assign' names",
             )
 
 

@@ -203,7 +203,7 @@ WRONG: Final[dict[str, tuple[tuple[Any, ...], str]]] = {
         "1 bytes of validity, but needs at least 2",
     ),
     "negative": ((cells([b"a"])._replace(first=-1),), "the length 1 and the offset -1"),
-    "beyond the data": ((cells([b"abc"])._replace(data=b"ab"),), "do not rise from 0 to 2"),
+    "beyond the data": ((cells([b"abc"])._replace(data=b"ab"),), "do not increase from 0 to 2"),
     "falling": ((cells([b"a", b"b"])._replace(offsets=bytes.fromhex("000000000200000001000000")),), "rise"),
     "below zero": ((cells([b"a"])._replace(offsets=b"\xff" * 4 + bytes(4)),), "rise"),
     "unequal": ((cells([b"a"]), cells([])), "column key has 0 rows, but column value has 1"),
@@ -231,7 +231,7 @@ WRONG: Final[dict[str, tuple[tuple[Any, ...], str]]] = {
             None,
             header_lists([(("n", b""),)])._replace(names=cells([]), values=cells([])),
         ),
-        "the offsets of column headers do not rise from 0 to 0",
+        "the offsets of column headers do not increase from 0 to 0",
     ),
 }
 

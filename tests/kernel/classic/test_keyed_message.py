@@ -39,7 +39,7 @@ def test_a_message_has_its_attributes_equality_and_text(kernel: Any) -> None:
 
 def test_wrong_uses_are_the_errors_of_python(kernel: Any) -> None:
     message = kernel.KeyedMessage("t", b"a")
-    with pytest.raises(TypeError, match="needs a topic, which is a str, not 5"):
+    with pytest.raises(TypeError, match="the topic of a KeyedMessage must be a str, not 5"):
         kernel.KeyedMessage(5, b"a")
     with pytest.raises(TypeError, match="unexpected keyword argument 'value'"):
         kernel.KeyedMessage("t", b"a", key=b"k", value=b"a")

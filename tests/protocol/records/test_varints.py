@@ -46,7 +46,7 @@ def test_known_bytes(value: int, written: str) -> None:
     ],
 )
 def test_more_bits_than_allowed_are_corrupt(written: str, bits: int) -> None:
-    with pytest.raises(CorruptRecordError, match=f"does not fit {bits} bits"):
+    with pytest.raises(CorruptRecordError, match=f"does not fit into {bits} bits"):
         read_folded(bytes.fromhex(written), 0, bits)
 
 

@@ -108,8 +108,8 @@ def _commit(
 ) -> Dialogue[None]:
     """Write the positions in *left*. Then remove from *left* the positions that were stored or rejected.
 
-    Add the rejected positions to *rejections*. Raise an error if positions remain in *left*: they can be sent
-    again.
+    Add the rejected positions to *rejections*. If a position has failed because of a temporary error, it
+    stays in *left*, and this error is raised. The caller can then call this function again.
     """
     response = yield from _ask(commit_request(group_id, NOBODY, left))
     codes = commit_errors(response)

@@ -210,8 +210,8 @@ def _commit_left(
     that were committed or rejected. *answer_within* is the number of seconds to wait for the response; None
     means the client's usual time-out.
 
-    Add the rejected positions to *rejections*. Raise an error if positions remain in *left*: they can be
-    committed again.
+    Add the rejected positions to *rejections*. If a position has failed because of a temporary error, it
+    stays in *left*, and this error is raised. The caller can then call this function again.
     """
     request = commit_request(coordinator.group_id, identity, left, retention_ms)
     oldest, newest = _versions(retention_ms)

@@ -205,7 +205,7 @@ cdef class _Appending(_OpenBatches):
         if type(known) is not _Topic or partition >= (<_Topic>known).count:
             return None
         if not (value is None or isinstance(value, bytes)) or not (key is None or isinstance(key, bytes)):
-            raise TypeError("keys and values are bytes or None")
+            raise TypeError("keys and values must be bytes or None")
         encoded = _encoded_headers(headers) if headers else None
         return self._put(<_Topic>known, partition, value, key, timestamp_ms, encoded, on_delivery, limit, True)
 

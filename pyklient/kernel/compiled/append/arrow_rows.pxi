@@ -200,7 +200,7 @@ cdef class ArrowRows:
         with nogil:
             rises = _rises(column, count, base, base + size)
         if not rises:
-            raise ValueError(f"the offsets of column {name} do not rise from {base} to {base + size}")
+            raise ValueError(f"the offsets of column {name} do not increase from {base} to {base + size}")
         return 0
 
     cdef int _hold_cells(self, name, given, RowColumn* column) except -1:

@@ -204,7 +204,7 @@ def encode_values(list values not None, list keys=None):
 
 cdef inline int _check_bytes(data) except -1:
     if data is not None and not isinstance(data, bytes):
-        raise TypeError(f"a key or value takes bytes or None, not {type(data).__name__}")
+        raise TypeError(f"a key or value must be bytes or None, not {type(data).__name__}")
     return 0
 
 

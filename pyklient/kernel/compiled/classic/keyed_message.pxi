@@ -25,7 +25,7 @@ cdef class KeyedMessage:
 
     def __init__(self, topic, message, *, key=None, part_key=None):
         if not isinstance(topic, str):
-            raise TypeError(f"a KeyedMessage needs a topic, which is a str, not {topic!r}")
+            raise TypeError(f"the topic of a KeyedMessage must be a str, not {topic!r}")
         self.topic = topic
         self.message = message
         self.key = key

@@ -104,8 +104,8 @@ cdef int _raise(Fault fault) except -1:
 
 _SENTENCES = {
     CUT_OFF: "a batch ends in the middle of a record",
-    BEYOND_32_BITS: "a number in a record does not fit 32 bits",
-    BEYOND_64_BITS: "a number in a record does not fit 64 bits",
+    BEYOND_32_BITS: "a number in a record does not fit into 32 bits",
+    BEYOND_64_BITS: "a number in a record does not fit into 64 bits",
     BEYOND_TIME: "the timestamp of a record does not fit into 64 bits",
     NEGATIVE_LENGTH: "a record has a negative length",
     NEGATIVE_DELTA: "a record has a negative offset delta",
@@ -232,9 +232,9 @@ cdef class _Section:
                 f"a batch has {self.cursor.end - self.cursor.at} bytes after the last of its {count} records"
             )
         if not self.rising or self.previous > self.last_delta and count:
-            raise CorruptRecordError(f"the offset deltas of a batch do not rise, or exceed {self.last_delta}")
+            raise CorruptRecordError(f"the offset deltas of a batch do not increase, or exceed {self.last_delta}")
         if count and pyklient_add_overflows(self.base_offset, self.previous, &last):
-            raise CorruptRecordError(f"the offsets of a batch from {self.base_offset} on do not fit 64 bits")
+            raise CorruptRecordError(f"the offsets of a batch from {self.base_offset} on do not fit into 64 bits")
         if not self.in_time:
             raise CorruptRecordError("the timestamp of a record does not fit into 64 bits")
         return 0
