@@ -97,8 +97,8 @@ def decode_text(data: bytes | None) -> str | None:
 def encode_json(value: Any) -> bytes:
     """Return *value* as compact JSON in UTF-8. None becomes ``null``, which is not a tombstone.
 
-    The result is that of ``json.dumps``. ``msgspec.json.Encoder()`` is a faster encoder, but writes NaN as
-    ``null``, some numbers in another way, and dates, which ``json.dumps`` refuses.
+    The result is that of ``json.dumps``. ``msgspec.json.Encoder()`` is a faster encoder, but it writes NaN as
+    ``null``, and some numbers in another way. It also writes dates, for which ``json.dumps`` raises an error.
     """
     return _json_encoder()(value).encode()
 

@@ -144,8 +144,8 @@ class Telemetry:
 def _count(
     histogram: metrics.Histogram, began: float, attributes: dict[str, Any], error: BaseException | None
 ) -> None:
-    """Record the duration of an operation that began at the time *began*. Only those of *attributes* are
-    recorded that have few different values."""
+    """Record the duration of an operation that began at the time *began*. Those of *attributes* that may have
+    many different values are not recorded."""
     few = (SYSTEM, OPERATION, OPERATION_TYPE, DESTINATION, PARTITION, CONSUMER_GROUP)
     counted = {name: attributes[name] for name in few if name in attributes}
     if error is not None:
