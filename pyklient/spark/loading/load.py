@@ -92,25 +92,20 @@ def load(
         spark.read.parquet("/data/clicks")
 
     Each record is stored exactly once, even if a load is interrupted, because rows and offsets are published
-    in one step. If there are no new records, nothing is published.
-
-    The rows are those of ``format("pyklient")``, or those that *transform* returns, with a column ``load``
-    that has the number of the load. The columns *partition_by* determine the directories; by default these
-    are ``topic`` and ``partition`` if the rows have them. A relative *path* begins at the working directory
-    of the JVM.
+    in one step. If there are no new records, nothing is published. The rows are those of
+    ``format("pyklient")``, or those that *transform* returns, with a column ``load`` that has the number of
+    the load. The columns *partition_by* determine the directories; by default these are ``topic`` and
+    ``partition`` if the rows have them. A relative *path* begins at the JVM's directory.
 
     A topic that was not loaded before is read from *start*: a time with a time zone, or an offset for each
     partition. By default, it is read from its first record. *max_records* limits the load to about this
-    number of records, divided among the partitions in proportion to their new records; each partition gets at
-    least one. *include_headers*, *fail_on_data_loss* and *min_partitions* are options of the source, and
-    *options* are those of ``pyklient.read``. The load must have the same cluster and columns as earlier loads
-    in the directory, and at least one of their topics, unless *allow* has "cluster", "columns" or "topics".
+    number of records. *include_headers*, *fail_on_data_loss* and *min_partitions* are options of the source,
+    and *options* are those of ``pyklient.read``. The load must have the same cluster and columns as earlier
+    loads, and at least one of their topics, unless *allow* has "cluster", "columns" or "topics". Another
+    thread calls *watch* with a LoadProgress several times a second.
 
-    *rewind_to* is a time, or an offset for some partitions. The records since then are loaded again: this
-    load replaces the first load that has such a record, and all loads after it, in one step. It begins at the
-    offsets at which the first of them began.
-
-    Another thread calls *watch* with a LoadProgress several times a second.
+    *rewind_to* is a time, or an offset for some partitions. This load replaces the first load that has a
+    record since then, and all loads after it, in one step. It begins where the first of them began.
 
     Raises LoadConflictError if another load was published first; DataLossError if records were deleted before
     they were loaded, unless *fail_on_data_loss* is false; ConfigurationError for wrong options, for a path
