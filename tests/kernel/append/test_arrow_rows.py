@@ -204,7 +204,10 @@ WRONG: Final[dict[str, tuple[tuple[Any, ...], str]]] = {
     ),
     "negative": ((cells([b"a"])._replace(first=-1),), "the length 1 and the offset -1"),
     "beyond the data": ((cells([b"abc"])._replace(data=b"ab"),), "do not increase from 0 to 2"),
-    "falling": ((cells([b"a", b"b"])._replace(offsets=bytes.fromhex("000000000200000001000000")),), "increase"),
+    "falling": (
+        (cells([b"a", b"b"])._replace(offsets=bytes.fromhex("000000000200000001000000")),),
+        "increase",
+    ),
     "below zero": ((cells([b"a"])._replace(offsets=b"\xff" * 4 + bytes(4)),), "increase"),
     "unequal": ((cells([b"a"]), cells([])), "column key has 0 rows, but column value has 1"),
     "too few numbers": (
