@@ -160,8 +160,8 @@ class Registration:
             ending.start()
         except RuntimeError as error:
             log.info(
-                "no thread can be started to end the broker's session with ZooKeeper (%s). The broker ends it "
-                "itself, and cannot serve clients meanwhile",
+                "no thread can be started to end the broker's session with ZooKeeper (%s). The broker ends "
+                "the session itself, and cannot serve clients meanwhile",
                 error,
             )
             end_session()
