@@ -70,7 +70,8 @@ class EventQueue(Generic[_Event]):
         return self._closed is not None
 
     def raise_if_closed(self) -> None:
-        """If the queue is closed, raise the exception that the function *error* of ``close`` makes."""
+        """If the queue is closed, call the function that was passed to ``close``, and raise the exception
+        that it returns."""
         if self._closed is not None:
             raise self._closed()
 

@@ -78,8 +78,8 @@ class ConsumerCounts:
         return dict(sorted(self._partitions.items(), key=itemgetter(0)))
 
     def keep(self, in_use: Collection[TopicPartition]) -> None:
-        """If very many partitions are not *in_use*, add the counts of these partitions to one sum, and drop
-        them. This limits the memory."""
+        """If very many partitions are not *in_use*, replace the counts of these partitions by one sum, to
+        save memory."""
         if len(self._partitions) <= len(in_use) + _MOST_UNUSED:
             return
         for at in self._partitions.keys() - set(in_use):

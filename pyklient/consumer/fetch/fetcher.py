@@ -350,8 +350,8 @@ def may_pass(error: KafkaError) -> bool:
 
 
 def _log_reset(cursor: Cursor, error: KafkaError) -> None:
-    """Warn that *cursor* continues at the offset of ``auto_offset_reset``, because the partition does not
-    have the offset that the cursor is at. *error* says so."""
+    """Warn that *cursor* continues at the offset that ``auto_offset_reset`` gives. *error* says why it cannot
+    continue at its present offset."""
     log.warning(
         "reading of %s continues at the %s offset (auto_offset_reset), because of an error: %s",
         cursor.partition,
