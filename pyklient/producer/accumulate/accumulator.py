@@ -28,7 +28,7 @@ from pyklient.producer.accumulate.partition_choice import PartitionChoice
 from pyklient.producer.accumulate.partitioner import StickyPartitioner
 from pyklient.producer.accumulate.record_checks import CheckedRecord, RecordChecker
 from pyklient.producer.accumulate.unfinished_batches import UnfinishedBatches
-from pyklient.producer.accumulate.waiting_threads import WaitingThreads
+from pyklient.producer.accumulate.waiting_threads import Gathering, WaitingThreads
 from pyklient.producer.delivery_tracker import DeliveryTracker, check_callback, run_callbacks
 from pyklient.producer.locks import Wakeup
 from pyklient.producer.threads.sender_thread import SenderThread
@@ -37,11 +37,10 @@ from pyklient.protocol.records.layout import BATCH_SIZE
 
 __all__ = ["Clocks", "RecordAccumulator"]
 
-_GATHERING: Final = 0.005
-"""The seconds of two waits of a thread that needs memory. If its record fits already, the thread waits this
-long for more memory to be free, so that it can then append many records. If its record does not fit, the
-thread waits this long for the batches that are sealed already, and then seals the open batches too. It does
-not seal them at once, because brokers that are slow would get smaller batches, and not get them earlier."""
+_SEALING: Final = 0.005
+"""The seconds for which a thread waits for the batches that are sealed already, before it seals the open
+batches too. It does not seal them at once, because brokers that are slow would get smaller batches, and not
+get them earlier."""
 
 
 class Clocks(NamedTuple):
@@ -54,9 +53,8 @@ class Clocks(NamedTuple):
 
 class RecordAccumulator:
     """The batches of a producer, from their first record until all their records have a result. Several
-    threads may use this object at the same time.
-
-    The first record that is appended starts *thread*, the sender's thread.
+    threads may use this object at the same time. The first record that is appended starts *thread*, the
+    sender's thread.
     """
 
     def __init__(
@@ -272,6 +270,7 @@ class RecordAccumulator:
     ) -> Delivery | None:
         """Call *append* when there is enough memory for *record*, before *deadline*. Return its result."""
         memory, waiting, wakeup = self.limits.buffer_memory, self._waiting, Wakeup()
+        gathering = Gathering(self.memory, self.limits.max_block)
         try:
             with self.tracker.lock:
                 waiting.add(wakeup)
@@ -284,23 +283,23 @@ class RecordAccumulator:
                     fits = waiting.is_first(wakeup) and self.memory.fits(record.size, memory)
                     if fits and (waiting.gathered or self.memory.much_is_free):
                         return append(memory)
-                    waiting.gathering, waiting.gathered = fits, False
+                    waiting.note(wakeup, fits)
                 remaining = deadline - self.clocks.monotonic()
                 if remaining <= 0 and not fits:
-                    reason = f"no memory was released within max_block_ms={self.limits.max_block * 1000:.0f}"
-                    raise self.limits.buffer_full(topic, reason)
-                woken = wakeup.wait(min(remaining, _GATHERING) if fits or not sealed else remaining)
-                waiting.gathered = fits
-                if not (woken or fits or sealed):
+                    raise self.limits.not_released(topic)
+                pause = gathering.begin_pause() if fits else remaining if sealed else _SEALING
+                woken = wakeup.wait(min(remaining, pause))
+                if fits:
+                    waiting.gathered = woken or remaining <= 0 or gathering.is_over()
+                elif not (woken or sealed):
                     sealed = True
                     self.send_open_batches()
         finally:  # Until the wakeup is removed, no Python function is called, which Ctrl-C could interrupt.
             if wakeup in waiting.wakeups:
                 waiting.wakeups.remove(wakeup)
             with self.tracker.lock:
-                if waiting.wakeups:
-                    waiting.wake_first()
-                else:
+                waiting.wake_first()
+                if not waiting.wakeups:
                     self.appender.memory_limit = memory
 
     def _append(

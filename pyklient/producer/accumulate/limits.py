@@ -41,3 +41,9 @@ class Limits(NamedTuple):
             f"a record for topic {topic!r} was not accepted: buffer_memory={self.buffer_memory:,} is "
             f"full of records that are not confirmed yet ({reason}); the broker may be slow or unreachable"
         )
+
+    def not_released(self, topic: str) -> BufferFullError:
+        """Return the error for a record of *topic* that has waited for memory for ``max_block``."""
+        return self.buffer_full(
+            topic, f"no memory was released within max_block_ms={self.max_block * 1000:.0f}"
+        )

@@ -9,6 +9,9 @@ __all__ = ["MemoryUse"]
 _MUCH: Final = 8
 """A thread that waits for memory continues when at least ``buffer_memory`` divided by this number is free."""
 
+_ENOUGH: Final = 32
+"""A thread that has waited for a moment continues when ``buffer_memory`` divided by this number is free."""
+
 
 class MemoryUse:
     """The memory of the batches of *appender*. *limit* is in bytes. Any thread may use this object."""
@@ -38,3 +41,13 @@ class MemoryUse:
         record would cost a change of threads.
         """
         return self._appender.used_memory <= self._limit - self.much
+
+    @property
+    def used(self) -> int:
+        """The bytes that are used."""
+        return self._appender.used_memory
+
+    @property
+    def enough_is_free(self) -> bool:
+        """True if a thread that has waited for a moment, and whose record fits, should continue now."""
+        return self._appender.used_memory <= self._limit - self._limit // _ENOUGH

@@ -1,10 +1,51 @@
 """The threads that wait for memory, in the order in which they get it."""
 
 from collections import deque
+from typing import Final
 
+from pyklient.producer.accumulate.memory_use import MemoryUse
 from pyklient.producer.locks import Wakeup
 
-__all__ = ["WaitingThreads"]
+__all__ = ["Gathering", "WaitingThreads"]
+
+_FIRST_PAUSE: Final = 0.005
+_LONGEST: Final = 0.05
+"""The most seconds that a thread gathers."""
+_SHARE: Final = 8
+"""The largest part of ``max_block`` that a thread may spend on gathering is one divided by this number."""
+
+
+class Gathering:
+    """How long a thread that waits for memory goes on waiting when its record fits already.
+
+    If it waits until much more memory is free, it can then append many records. Otherwise, if brokers are
+    slow, every few records would cost a change of threads. The thread waits in pauses. Each pause is as long
+    as all pauses before it together, so that they are few. *max_block* is in seconds.
+    """
+
+    def __init__(self, memory: MemoryUse, max_block: float) -> None:
+        self._memory = memory
+        self._used = 0
+        self._waited = 0.0
+        self._left = min(_LONGEST, max_block / _SHARE)
+        self._pause = min(_FIRST_PAUSE, self._left)
+
+    def begin_pause(self) -> float:
+        """Return the seconds of the next pause."""
+        self._used = self._memory.used
+        return self._pause
+
+    def is_over(self) -> bool:
+        """Return True if the thread should append its record after the pause that has just ended.
+
+        That is so if the time is over or enough memory is free. It is also so if the pause has released no
+        memory: the batches in memory may wait for another broker, while the one that has released memory has
+        nothing to do.
+        """
+        self._waited += self._pause
+        self._left -= self._pause
+        self._pause = min(self._waited, self._left)
+        return self._pause <= 0 or self._memory.enough_is_free or self._memory.used >= self._used
 
 
 class WaitingThreads:
@@ -29,6 +70,11 @@ class WaitingThreads:
     def is_first(self, wakeup: Wakeup) -> bool:
         """Return True if the thread that waits for *wakeup* has waited longest."""
         return self.wakeups[0] is wakeup
+
+    def note(self, wakeup: Wakeup, fits: bool) -> None:
+        """Note whether the record of the thread that waits for *wakeup* fits, if this thread is the first."""
+        if self.is_first(wakeup):
+            self.gathering, self.gathered = fits, False
 
     def need_memory(self, much_is_free: bool) -> bool:
         """Return True if the first thread is to be woken, because memory was released. *much_is_free* is the

@@ -8,8 +8,10 @@ import pytest
 
 from pyklient.errors import BufferFullError
 from pyklient.producer.accumulate import accumulator as accumulator_module
+from pyklient.producer.accumulate import waiting_threads
 from pyklient.producer.accumulate.accumulator import Clocks
 from pyklient.producer.accumulate.memory_use import MemoryUse
+from pyklient.producer.accumulate.waiting_threads import Gathering
 from tests.producer.accumulate.test_accumulator import LIMITS, Bench
 from tests.producer.script import wait_until
 from tests.steps import steps_of
@@ -107,10 +109,18 @@ def test_to_release_memory_takes_as_many_steps_however_many_threads_wait() -> No
 
 
 class Waiting:
-    """A thread that waits for memory. It is full of a hundred sealed batches, and an ``open`` one."""
+    """A thread that waits for memory. It is full of a hundred sealed batches, and an ``open`` one.
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, gathering: float) -> None:
-        monkeypatch.setattr(accumulator_module, "_GATHERING", gathering)
+    The open batch is sealed after *sealing* seconds. The thread gathers for *longest* seconds at most, and at
+    first for *first_pause* seconds.
+    """
+
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, *, sealing: float, first_pause: float, longest: float
+    ) -> None:
+        monkeypatch.setattr(accumulator_module, "_SEALING", sealing)
+        monkeypatch.setattr(waiting_threads, "_FIRST_PAUSE", first_pause)
+        monkeypatch.setattr(waiting_threads, "_LONGEST", longest)
         self.bench = Bench(PLENTY._replace(batch_size=1_000, linger=3_600.0), clicks=PARTITIONS)
         accumulator = self.bench.accumulator
         accumulator.clocks = Clocks(lambda: 1_000, time.monotonic)
@@ -119,7 +129,7 @@ class Waiting:
         accumulator.send_open_batches()
         self.open, _ = self.bench.send("clicks", b"", partition=0).batch_and_index
         used = accumulator.appender.used_memory
-        accumulator.limits = accumulator.limits._replace(buffer_memory=used, max_block=60.0)
+        accumulator.limits = accumulator.limits._replace(buffer_memory=used, max_block=3_600.0)
         accumulator.memory = MemoryUse(accumulator.appender, used)
         self.sent: list[object] = []
         self.thread = threading.Thread(target=self._send, daemon=True)
@@ -133,13 +143,17 @@ class Waiting:
         for batch in self.bench.accumulator.unfinished()[:batches]:
             self.bench.finish(batch)
 
+    def gather(self) -> None:
+        """Release the memory for a few records, and wait until the thread gathers."""
+        self.finish(3)
+        wait_until(lambda: self.bench.accumulator._waiting.gathering)
+
 
 def test_a_thread_that_waits_for_memory_continues_when_an_eighth_of_the_memory_is_free(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    waiting = Waiting(monkeypatch, gathering=60.0)
-    waiting.finish(3)
-    wait_until(lambda: waiting.bench.accumulator._waiting.gathering)
+    waiting = Waiting(monkeypatch, sealing=60.0, first_pause=60.0, longest=60.0)
+    waiting.gather()
     assert not waiting.sent
     waiting.finish(11)
     waiting.thread.join(30)
@@ -150,8 +164,71 @@ def test_a_thread_that_waits_for_memory_continues_when_an_eighth_of_the_memory_i
 def test_a_thread_that_waits_for_memory_continues_soon_when_its_record_fits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    waiting = Waiting(monkeypatch, gathering=0.0)
+    waiting = Waiting(monkeypatch, sealing=0.0, first_pause=0.0, longest=0.0)
     wait_until(lambda: waiting.open.sealed)
     waiting.finish(3)
     waiting.thread.join(30)
     assert waiting.sent
+
+
+def test_a_thread_whose_record_fits_waits_no_longer_when_no_more_memory_is_released(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waiting = Waiting(monkeypatch, sealing=60.0, first_pause=0.001, longest=450.0)
+    waiting.finish(3)
+    waiting.thread.join(30)
+    assert waiting.sent
+
+
+def test_another_thread_that_comes_does_not_end_the_gathering_of_the_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waiting = Waiting(monkeypatch, sealing=60.0, first_pause=60.0, longest=60.0)
+    waiting.gather()
+    accumulator = waiting.bench.accumulator
+    accumulator.limits = accumulator.limits._replace(max_block=0.0)
+    with pytest.raises(BufferFullError):
+        waiting.bench.send("clicks", b"value", partition=6)
+    assert accumulator._waiting.gathering
+    waiting.finish(11)
+    waiting.thread.join(30)
+    assert waiting.sent
+
+
+@pytest.mark.parametrize(
+    ("max_block", "pauses"), [(60.0, [5, 5, 10, 20, 10]), (0.08, [5, 5]), (0.02, [2.5]), (0.0, [0])]
+)
+def test_the_pauses_of_a_thread_that_gathers_grow_and_end(max_block: float, pauses: list[float]) -> None:
+    bench = bench_with(1_000)
+    memory = MemoryUse(bench.accumulator.appender, bench.accumulator.appender.used_memory)
+    gathering = Gathering(memory, max_block)
+    taken = []
+    for batch in bench.accumulator.unfinished():
+        taken.append(1_000 * gathering.begin_pause())
+        bench.finish(batch)
+        if gathering.is_over():
+            break
+    assert taken == pytest.approx(pauses)
+
+
+def test_a_thread_gathers_until_a_thirty_second_of_the_memory_is_free() -> None:
+    bench = bench_with(64)
+    memory = MemoryUse(bench.accumulator.appender, bench.accumulator.appender.used_memory)
+    gathering = Gathering(memory, 60.0)
+    over = []
+    for batch in bench.accumulator.unfinished()[:2]:
+        gathering.begin_pause()
+        bench.finish(batch)
+        over.append(gathering.is_over())
+    assert over == [False, True]
+
+
+def test_a_thread_stops_gathering_after_a_pause_in_which_no_memory_was_released() -> None:
+    bench = bench_with(64)
+    memory = MemoryUse(bench.accumulator.appender, bench.accumulator.appender.used_memory)
+    gathering = Gathering(memory, 60.0)
+    gathering.begin_pause()
+    bench.finish(bench.accumulator.unfinished()[0])
+    assert not gathering.is_over()
+    gathering.begin_pause()
+    assert gathering.is_over()
