@@ -122,7 +122,7 @@ def test_a_topic_that_does_not_exist_is_an_error_that_names_it(
         read(spark, bootstrap, subscribe="nowhere").collect()
     topic = new_topic()
     with pytest.raises(
-        PySparkException, match=f"read partition {topic}-7; the option .*assign.* contains it"
+        PySparkException, match=f"read partition {topic}-7, which the option .*assign.* names"
     ):
         read(spark, bootstrap, assign={topic: [0, 7]}).collect()
 
