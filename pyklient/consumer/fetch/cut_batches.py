@@ -2,7 +2,8 @@
 
 A broker ends the data of a partition at the number of bytes in the request. A batch that is cut off there is
 dropped, and fetched again. With batches of 1 MB and requests for 4 MB, this can be a fifth of all bytes. But
-the part of the batch that arrives has its length, and the batches after it often have about the same length.
+the part of the batch that arrives has its length. If the first batch of the response has about the same
+length, the batches after it probably have it too.
 """
 
 from typing import Final
@@ -19,11 +20,20 @@ _MARGIN: Final = 16
 
 def cut_batch_size(records: memoryview, position: int) -> int:
     """Return the size of the batch that begins at byte *position* of *records* and is cut off at their end.
-    Return 0 if the batch is not large or its size is not known."""
+
+    Return 0 if the batch is not large, if its size is not known, or if the first batch in *records* has
+    another size. In the last case the batches after it can have any size.
+    """
     if len(records) - position < LEAD_SIZE:
         return 0
+    size = _size(records, position)
+    return size if size >= _LARGE and abs(_size(records, 0) - size) <= size // _MARGIN else 0
+
+
+def _size(records: memoryview, position: int) -> int:
+    """Return the size of the batch that begins at byte *position* of *records*."""
     size: int = OVERHEAD + LEAD.unpack_from(records, position)[1]
-    return size if size >= _LARGE else 0
+    return size
 
 
 def without_cut_batch(limit: int, batch_size: int, least: int) -> int:

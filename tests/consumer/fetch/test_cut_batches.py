@@ -82,6 +82,17 @@ def test_the_size_of_a_batch_is_known_from_its_first_bytes() -> None:
 
 
 @pytest.mark.parametrize(
+    ("first", "known"), [(1_000, False), (90_000, False), (95_000, True), (105_000, True)]
+)
+def test_the_size_of_a_cut_batch_counts_if_the_first_batch_has_about_the_same_size(
+    first: int, known: bool
+) -> None:
+    whole = encode_batch([(0, None, b"x" * first, ())])
+    records = memoryview(whole + _BATCHES[1][:50])
+    assert cut_batch_size(records, len(whole)) == (_SIZE if known else 0)
+
+
+@pytest.mark.parametrize(
     ("limit", "size", "least", "asked"),
     [
         (4_194_304, 1_000_000, 1, 4_062_500),
