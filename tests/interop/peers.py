@@ -225,7 +225,9 @@ class KafkaPythonMember:
         coordinator = self._consumer._coordinator
         if coordinator.rejoining and not coordinator.need_rejoin():
             coordinator.request_rejoin()
-        batches = self._consumer.poll(timeout_ms=100)
+        # This is also the time that kafka-python has for its commit before a rebalance. If the time runs out,
+        # it joins without the commit, and records are read twice.
+        batches = self._consumer.poll(timeout_ms=2_000)
         return [
             (message.partition, message.offset, KafkaPython._record(message))
             for messages in batches.values()
