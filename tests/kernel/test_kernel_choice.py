@@ -189,10 +189,11 @@ def test_everything_it_exports_is_there_and_of_one_kernel() -> None:
     exported = [
         getattr(kernel, name)
         for name in kernel.__all__
-        if name not in ("file", "is_pinned", "name", "not_compiled")
+        if name not in ("file", "is_pinned", "name", "not_compiled", "produce_codec")
     ]
     homes = {getattr(one, "__module__", None) for one in exported}
     assert None not in exported
+    assert (kernel.produce_codec is None) is (kernel.name == "python")
     assert not (any("_py" in str(home) for home in homes) and kernel.name == "compiled")
 
 
