@@ -319,3 +319,27 @@ def test_if_memory_is_short_a_full_batch_waits_for_no_response() -> None:
             wait_until(lambda count=count: broker.unanswered == count)  # type: ignore[misc]
         broker.let_go()
         producer.flush(60)
+
+
+@pytest.mark.parametrize(("batches", "waits"), [(250, True), (249, False)])
+def test_if_many_batches_are_in_flight_a_third_request_waits_and_its_batch_grows(
+    batches: int, waits: bool
+) -> None:
+    with HoldingBroker(2 * batches + 1) as broker, broker.producer(linger_ms=500) as producer:
+        producer.send(TOPIC, b"first", partition=0).result(30)
+        queue = producer._sender._brokers[broker.node_id]
+        broker.hold()
+        for wave in range(2):
+            for partition in range(batches):
+                producer.send(TOPIC, b"x", partition=wave * batches + partition)
+            producer._accumulator.seal_open_batches()
+            producer._thread.post(producer._sender.flush)
+            wait_until(lambda wave=wave: queue._batches_in_flight == (wave + 1) * batches)  # type: ignore[misc]
+        assert queue.in_flight == 2
+        late = [producer.send(TOPIC, b"late", partition=2 * batches)]
+        wait_until(lambda: bool(queue.requests.line) or queue.in_flight == 3)
+        assert queue.in_flight == (2 if waits else 3)
+        late.append(producer.send(TOPIC, b"later", partition=2 * batches))
+        broker.let_go()
+        assert [delivery.result(30).offset for delivery in late] == [0, 1]
+        assert len({delivery.batch_and_index[0] for delivery in late}) == (1 if waits else 2)
