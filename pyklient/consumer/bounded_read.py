@@ -1,4 +1,4 @@
-"""The function ``read``, which returns the messages of some topics between two points, and then ends."""
+"""The function ``read``, which reads the messages of topics between two points, and then ends."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -126,8 +126,8 @@ class BoundedRead:
     A BoundedRead closes itself when it has reached its end, when the program no longer refers to it, and at
     the end of a ``with`` block. It then closes the connections of *client* too. If *keeps_client* is true,
     the connections stay open, because another read still uses them. If *exact* returns True for a partition,
-    the first offset to read must exist in the log of this partition. *stored* has the positions in an offset
-    store, at which the partitions begin.
+    the first offset to read must exist in the log of this partition. *stored* has the positions in the offset
+    store, at which the partitions begin; None if there is no offset store.
     """
 
     def __init__(
@@ -172,8 +172,8 @@ class BoundedRead:
         return chain.from_iterable(self._to_the_end(self._stream.chunks()))
 
     def batches(self, max_records: int = 10_000) -> Iterator[list[Message]]:
-        """Return an iterator over lists of messages. Each list has 1 to *max_records* messages, and is
-        returned as soon as messages arrive."""
+        """Return an iterator over lists of 1 to *max_records* messages. The iterator waits only for the first
+        message of each list."""
         most = argument_checks.whole(max_records, "max_records", low=1)
         self._check_open()
         return filter(None, self._to_the_end(self._stream.batches(most, None)))
@@ -212,8 +212,8 @@ class BoundedRead:
 
         Call this method once in each transaction, in the thread that reads. The transaction must contain the
         results of all messages that were handed out since the last save. It may contain the whole read: this
-        method also works after the end, and after :meth:`close`. A transaction that was rolled back may be
-        repeated as a whole before the loop asks for the next message.
+        method also works after the end, and after :meth:`close`. If the transaction was rolled back, the
+        program may repeat it as a whole, as long as the loop has not asked for the next message.
 
         Raises OffsetStoreFencedError if these results must not be stored, because another read or connector
         has acquired the partitions: let the error roll the transaction back, then call :func:`read` again.
@@ -405,11 +405,11 @@ def _resolve(
 ) -> Dialogue[dict[TopicPartition, int]]:
     """Return the offset that *bound*, the start or the end of a read, means in each of *partitions*.
 
-    *open_ends* has the timestamp that stands for a missing bound, such as EARLIEST, and a broker is asked for
-    its offset. *high* has the offset after the last record that may be read. This offset is returned if a
-    partition has neither a bound nor a timestamp in *open_ends*, and also if its bound is a time after all
-    its records. If *by_segment* is true, brokers that do not know the times of records may return the offset
-    of an earlier record.
+    For a partition without a bound, the result is the offset of its timestamp in *open_ends*, such as
+    EARLIEST. *high* has the offset after the last record that may be read: the result if a partition has
+    neither a bound nor a timestamp in *open_ends*, or if its bound is a time after all its records. If
+    *by_segment* is true, brokers that do not know the times of records may return the offset of an earlier
+    record.
     """
     found = dict(high)
     asked = dict(open_ends)

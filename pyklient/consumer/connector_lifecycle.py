@@ -39,8 +39,8 @@ class ConnectorLifecycle:
     """Starts and stops the parts of one connector. *streams* is the list of the connector's streams. The
     connector adds a stream to this list when it makes one.
 
-    The connector and its streams refer to the ConnectorLifecycle. When none of them is left, the connector is
-    closed in the background, with a ResourceWarning.
+    The connector and its streams refer to the ConnectorLifecycle. When the program refers to none of them any
+    more, the connector is closed in the background, with a ResourceWarning.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class ConnectorLifecycle:
         self._commits = commits
         self._streams = streams
         self.handler: AssignmentHandler | None = None
-        """The handler of the assignments. None before the connector begins to read."""
+        """The assignment handler. None before the connector begins to read."""
         self._closed = False
         self._closing = new_closing_lock()
         self._closer: threading.Thread | None = None
@@ -177,8 +177,8 @@ class ConnectorLifecycle:
         """Wait until another thread has closed the connector.
 
         Return at once if the calling thread itself is closing the connector. Also return at once if the
-        calling thread runs a rebalance listener or a commit callback, because the other thread waits until
-        the listener or callback returns.
+        calling thread runs a rebalance listener or a commit callback, because the thread that closes the
+        connector waits until the listener or callback returns.
         """
         if threading.current_thread() is self._closer or self._membership.runs_here():
             return
@@ -199,9 +199,9 @@ set as long as its thread runs."""
 def _close_all() -> None:
     """Close the connectors that are still open when the program ends, without committing messages in hand.
 
-    Then wait for the connectors that the program had dropped without closing them, until they have committed
-    and left their groups. At the end, warn of each connector that the program had not closed. The warnings
-    come last because Python may be set to raise an exception for a warning.
+    Then wait until the connectors that the program had dropped without closing them have committed and left
+    their groups. At the end, warn of each connector that the program had not closed. The warnings come last
+    because Python may be set to raise an exception for a warning.
     """
     left_open = {lifecycle: repr(lifecycle) for lifecycle in list(_open)}
     for lifecycle, name in left_open.items():

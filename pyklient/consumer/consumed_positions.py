@@ -20,8 +20,8 @@ class Position(NamedTuple):
     """True if a message before the offset has been handed out. False for an offset that was only looked
     up."""
     metadata: str | None = None
-    """The text to commit with the offset. None if there is no text for it: a text that is committed with the
-    same offset already is then kept."""
+    """The text to commit with the offset. If it is None and this offset is committed already, the committed
+    text is kept."""
     chosen: bool = False
     """True if the program has called ``seek`` or ``redeliver`` since the partition was assigned. The offset
     is then committed even if it is before the committed offset."""
@@ -33,8 +33,8 @@ class Position(NamedTuple):
 
 
 class Positions:
-    """The position of each partition of a stream. Messages of the current chunk that were handed out do not
-    count yet.
+    """The position of each partition of a stream. It does not yet include the messages that were handed out
+    of the current chunk.
 
     The stream's lock must be held.
     """

@@ -263,7 +263,7 @@ class ConsumerConnector:
 
         A rebalance listener calls this method to get the stream on which it seeks or pauses. That works at
         the first assignment too, before :meth:`stream` has returned. Raises PartitionNotAssignedError if no
-        stream reads *partition*. A connector with :meth:`parallel` has no such streams.
+        stream reads *partition*, and always after :meth:`parallel`, which makes no such stream.
         """
         where = argument_checks.partition(partition, "partition")
         self._lifecycle.check_open()
@@ -299,7 +299,7 @@ class ConsumerConnector:
         Call ``callback(offsets, error)`` afterwards: *error* is None, or the error that ``commit_offsets``
         would raise. Commits are made in the order of the calls. A later call of ``commit_offsets`` commits
         after them. One thread calls all callbacks, and ``close`` waits for them. Without *callback*, a
-        failure is logged. This method waits only if 1,000 commits have not been made yet.
+        failure is logged. This method waits only while 1,000 earlier commits are still to be made.
         """
         self._control.commit_async(self._streams, offsets, callback)
 
@@ -334,9 +334,10 @@ class ConsumerConnector:
         thirds of it) are kept for committing and leaving, so the loop has 5 s by default. A message that is
         still in hand after that is not committed. A loop ends when it asks for its next message.
 
-        A second call waits until the first call has closed the connector. It returns at once if the first
-        call waits for the thread that makes the second call, for instance for a loop in this thread. A
-        rebalance listener may call this method: the connector then closes after the listener has returned.
+        A second call waits until the first call has closed the connector. If a loop makes the second call,
+        the first call does not wait for the message of this loop. In a rebalance listener or a commit
+        callback, a second call returns at once. A rebalance listener may also make the first call: the
+        connector then closes after the listener has returned.
         """
         self._lifecycle.close(count_in_hand=True, timeout=argument_checks.seconds(timeout, "timeout"))
 
@@ -366,8 +367,8 @@ def _options(properties: Mapping[str, object], profile: "ProfileName | None") ->
 
 
 def _kafka_streams(choice: StreamChoice, control: StreamControl) -> dict[StreamCore, KafkaStream]:
-    """Return the streams of *choice* as the program gets them. The messages of a ParallelStream are queued
-    for workers already, so the program does not get such a stream."""
+    """Return the KafkaStream through which the program reads each stream of *choice*. A ParallelStream is
+    left out, because workers get its messages."""
     return {
         core: KafkaStream(core, control) for core in choice.streams if not isinstance(core, ParallelStream)
     }

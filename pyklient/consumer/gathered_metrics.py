@@ -64,8 +64,8 @@ def _partition(
     counts: PartitionCounts, cursor: Cursor | None, reached: Position | None, now: float
 ) -> "metrics.ConsumedPartition":
     """Return the metrics of one partition. *counts* has the counts of the records that were read from it.
-    *cursor* is None if the partition is not assigned to this client now. *reached* is the position of its
-    stream, if there is one."""
+    *cursor* is None if the partition is not assigned to this client now. *reached* is the position of the
+    partition in its stream, if there is one."""
     position = None
     if cursor is not None:
         position = cursor.owned.start if reached is None else reached.offset

@@ -210,7 +210,7 @@ class KafkaStream:
         *batch* is the list that a loop over :meth:`batches` has got last. Call this method before the loop
         asks for the next list. Raises CommitError if this member has lost a partition of *batch* meanwhile.
         In that case, abort the transaction: the messages are handed out again, here or to another member.
-        Raises ConfigurationError if the connector commits automatically, or not to Kafka.
+        Raises ConfigurationError if the connector commits automatically, or does not commit to Kafka.
         """
         return self._control.batch_offsets(self._core, batch)
 
@@ -222,9 +222,10 @@ class KafkaStream:
         contain the results of all messages that the stream has handed out since the last save, and of no
         others. The transaction may be repeated as a whole if it was rolled back.
 
-        Raises OffsetStoreFencedError if these results must not be stored: let the error roll the transaction
-        back, then call :meth:`rewind`. Raises ConfigurationError if the connector has no ``offset_store``,
-        and in a rebalance listener. Raises StreamInUseError while a loop in another thread reads the stream.
+        Raises OffsetStoreFencedError if these results must not be stored, for instance because another member
+        has acquired the partitions: let the error roll the transaction back, then call :meth:`rewind`. Raises
+        ConfigurationError if the connector has no ``offset_store``, and in a rebalance listener. Raises
+        StreamInUseError while a loop in another thread reads the stream.
         """
         self._control.save_offsets(self._core, transaction)
 

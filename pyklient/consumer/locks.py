@@ -21,8 +21,8 @@ def new_turn_lock() -> Lock:
 
 
 def new_counting_lock() -> Lock:
-    """Return a new counting lock. A thread holds this lock while it changes the number of waiting commits, or
-    starts the thread that makes them."""
+    """Return a new counting lock. A thread holds this lock while it changes the number of commits of
+    ``commit_offsets_async`` that wait, or starts the thread that makes them."""
     counting_lock: Lock = Lock()
     return counting_lock
 
@@ -43,7 +43,7 @@ def new_reporting_lock() -> Lock:
 
 def new_saving_lock() -> RLock:
     """Return a new saving lock. A thread holds this lock while it saves the positions of a stream in an
-    offset store, or makes the stream go back or forward. It is reentrant, because a signal handler may call
+    offset store, or moves the stream to another position. It is reentrant, because a signal handler may call
     ``seek`` in the middle of a save."""
     saving_lock: RLock = RLock()
     return saving_lock

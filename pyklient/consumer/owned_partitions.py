@@ -50,7 +50,7 @@ class LookedUp(NamedTuple):
 
 
 class PartlyCommitted(OffsetAndMetadata):
-    """A committed offset that only one of the group's two offset storages has.
+    """A committed offset that only one of the group's two offset storages (Kafka and ZooKeeper) has.
 
     Reading begins at this offset. The offset is committed again, to both storages, even if no message is
     read.
@@ -130,8 +130,8 @@ class OwnedPartition:
 
     @property
     def start_to_commit(self) -> int | None:
-        """The offset at which reading begins, if it is still to be committed. None if it is committed, or has
-        not been looked up yet."""
+        """The offset at which reading begins, if it is still to be committed. None if it is committed or is
+        the position in ``reached``, or if it has not been looked up yet."""
         return self.start if self.committed_offset is None and self.reached is None else None
 
     @property
@@ -168,9 +168,9 @@ class Assignment:
         return self.partitions[partition].start
 
     def to_commit(self, partition: TopicPartition, offset: int, leader_epoch: int = -1) -> OffsetAndMetadata:
-        """Return the position to commit for *partition*, whose offset is *offset*. If this offset is
-        committed already, the position keeps the committed metadata and leader epoch. Otherwise it has
-        *leader_epoch* and no metadata."""
+        """Return *offset* of *partition* as a position to commit. If this offset is committed already, the
+        position keeps the committed metadata and leader epoch. Otherwise it has *leader_epoch* and no
+        metadata."""
         owned = self.partitions.get(partition)
         stored = None if owned is None else owned.committed
         if stored is not None and stored.offset == offset:

@@ -14,8 +14,8 @@ UNKNOWN_EPOCH: Final = -1
 """The leader epoch of records in the formats 0 and 1, which do not contain it."""
 
 _MOST_RANGES: Final = 8
-"""The largest number of ranges that are kept for each partition. Messages that are in hand at the same time
-rarely have more than two leader epochs."""
+"""The largest number of ranges of offsets whose leader epochs are kept for each partition. Messages that are
+in hand at the same time rarely have more than two leader epochs."""
 
 
 class _Range:
@@ -37,7 +37,8 @@ class ReadEpochs:
         self._ranges: dict[TopicPartition, list[_Range]] = {}
 
     def note(self, partition: TopicPartition, start: int, end: int, leader_epoch: int) -> None:
-        """Remember that the records from the offset *start* up to *end* have *leader_epoch*."""
+        """Remember that the records from the offset *start* up to, but not including, *end* have
+        *leader_epoch*."""
         ranges = self._ranges.setdefault(partition, [])
         if ranges:
             last = ranges[-1]

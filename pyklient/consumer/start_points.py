@@ -68,7 +68,8 @@ class StartPoints:
             self._all = start_point(start, "start")
 
     def check_topics(self, topics: Collection[str]) -> None:
-        """Raise ConfigurationError if a start point is given for a partition of another topic."""
+        """Raise ConfigurationError if a start point is given for a partition of a topic that is not in
+        *topics*."""
         for each in self._points:
             if each.topic not in topics:
                 raise ConfigurationError(
@@ -88,11 +89,10 @@ class StartPoints:
     def to_find(
         self, committed: Mapping[TopicPartition, OffsetAndMetadata | None], *, created: bool
     ) -> dict[TopicPartition, StartPoint]:
-        """Return the start points of the partitions that do not begin at their offset in *committed*, but at
-        a start point.
+        """Return the start point of each partition that begins at one, and not at its offset in *committed*.
 
-        If *created* is true, the partitions are new. A new partition begins at its first message, unless the
-        program has named a start point for this partition.
+        If *created* is true, the partitions have just been created. Such a partition begins at its first
+        message, unless the program has named a start point for this partition.
         """
         wanted = [each for each, at in committed.items() if at is None or self._replaces_committed]
         points = {each: self._points.get(each, None if created else self._all) for each in wanted}

@@ -239,7 +239,8 @@ class StreamControl:
         return self._saved
 
     def seconds(self, timeout: float | None) -> float:
-        """Return *timeout* in seconds. None stands for ``default_api_timeout_ms``."""
+        """Return *timeout*, which is in seconds. If it is None, return ``default_api_timeout_ms`` in
+        seconds."""
         return self._timeout if timeout is None else argument_checks.seconds(timeout, "timeout")
 
     def _position(self, stream: StreamCore, partition: TopicPartition, deadline: float) -> int:

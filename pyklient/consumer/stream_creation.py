@@ -22,8 +22,8 @@ from pyklient.topic_partition import TopicPartition
 __all__ = ["StreamCreation"]
 
 _MOST_STREAMS = 10_000
-"""The largest number of streams of one topic. Each stream is read by one thread, and streams beyond the
-number of the topic's partitions get no messages."""
+"""The largest number of streams of one topic. A program needs a thread for each stream, and no more streams
+than the topic has partitions."""
 
 
 class StreamCreation:

@@ -14,8 +14,8 @@ from pyklient.consumer.fetch.fetch_queue import FetchQueue
 __all__ = ["Arrivals"]
 
 _ENOUGH: Final = 16 << 10
-"""The number of bytes that are gathered before they are queued: a loop can soon begin to read them, and they
-come from many partitions if the partitions have few records."""
+"""The number of gathered bytes at which they are queued. It is so small that a loop can soon begin to read,
+and so large that partitions with few records are queued many at a time."""
 
 
 class Arrivals:

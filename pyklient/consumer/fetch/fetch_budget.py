@@ -41,9 +41,9 @@ class FetchBudget:
     """Decides how many bytes may be fetched ahead. The fetchers call :meth:`allow` before each fetch.
 
     The leader lookup replaces ``cursors`` and ``responses`` as a whole. Fetchers call :meth:`note_fetched`
-    for the cursors whose bytes they have queued. Other threads may change the numbers of bytes while
-    :meth:`allow` adds them up. This is harmless: loops only free bytes, and every fetcher sets the size of
-    its ``ExpectedResponse`` before it calls :meth:`allow`.
+    for the cursors whose bytes they have queued. Other threads may change the numbers of bytes while a
+    fetcher adds them up. This is harmless: loops only free bytes, and :meth:`response_limit` allows each
+    fetcher only its own part of the free bytes.
     """
 
     def __init__(self, total: int) -> None:
@@ -60,8 +60,8 @@ class FetchBudget:
         self._unread.add(cursor)
 
     def count_all(self) -> None:
-        """Find all cursors that have unread bytes, and count them. A cursor has unread bytes again after a
-        loop has returned bytes to its queue. Fetchers call this from time to time."""
+        """Count the unread bytes of all cursors from now on. A cursor that has no unread bytes may get some
+        without a fetch, when a loop returns bytes to the queue. Fetchers call this from time to time."""
         self._unread.update([cursor for cursor in self.cursors if cursor.fetched > cursor.taken])
 
     def allow(

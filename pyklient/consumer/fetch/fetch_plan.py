@@ -2,9 +2,9 @@
 
 A fetcher may have ten thousand partitions, and it takes time to look at all of them. So for most requests,
 the plan looks only at partitions that may have changed since the last request: those with newly fetched
-records, and those that may fetch nothing now. It looks at all partitions when it gets or loses a partition,
-and otherwise after a number of requests, but at least once a second. A partition that is paused or revoked
-may therefore be fetched for up to a second more. Its records are then set aside or dropped.
+records, and those of which nothing may be fetched now. It looks at all partitions when it gets or loses a
+partition, and otherwise after a number of requests, but at least once a second. A partition that is paused or
+revoked may therefore be fetched for up to a second more. Its records are then set aside or dropped.
 """
 
 import math
@@ -32,8 +32,8 @@ _LOOK_AT_ALL_AFTER: Final = 1.0
 class FetchPlan:
     """The partitions of one fetcher, and the contents of its next request. Only the fetcher's thread uses it.
 
-    The fetcher changes ``states`` only with ``add`` and ``remove``. It calls ``note_change`` for each cursor
-    whose position or number of fetched bytes changes.
+    ``states`` has the fetched partitions. The fetcher changes it only with ``add`` and ``remove``. It calls
+    ``note_change`` for each cursor whose position or number of fetched bytes changes.
     """
 
     def __init__(self, budget: FetchBudget, config: ConsumerConfig) -> None:
@@ -113,8 +113,8 @@ class FetchPlan:
         return bool(self.allowed)
 
     def reduce(self, most: int) -> None:
-        """Plan only for as many partitions as fit into a response of *most* bytes, because the broker itself
-        does not limit the response."""
+        """Plan only for as many partitions as fit into a response of *most* bytes, because brokers before
+        Kafka 0.10.1 do not limit the response themselves."""
         chosen = as_many_as_fit(self.states, self.allowed, most)
         self.left_out += [cursor for cursor in self.allowed if cursor not in chosen]
         self.allowed = chosen

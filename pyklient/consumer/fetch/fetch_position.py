@@ -64,8 +64,8 @@ class Cursor:
         self.position = position
         """The fetch position, which is the offset to fetch next. None until it is looked up."""
         self.reset = reset
-        """The offset to start at if the log does not have the position: ``earliest``, ``latest``, or ``none``
-        for an error."""
+        """The value of ``auto_offset_reset`` for this partition. It says where to begin if the log does not
+        have the position; ``none`` means an error."""
         self.start_point: StartPoint | None = None
         """The start point that the program has named, until its offset is looked up. If it is None, ``reset``
         determines the offset to begin at."""
@@ -73,8 +73,8 @@ class Cursor:
         """The offset at which reading of the partition ends. None if reading does not end."""
         self.leader_epoch = -1
         self.topic_id = ZERO_UUID
-        """The id of the topic, or zeros if the cluster has no topic ids. The last leader lookup has set the
-        id and the leader epoch."""
+        """The id of the topic, or zeros if the cluster has no topic ids. The last leader lookup has set it,
+        and ``leader_epoch`` too."""
         self.fetch_bytes: int | None = None
         """The number of bytes to request in the next fetch, if the last response had only a part of its first
         message. Otherwise None, and the next fetch requests as many bytes as the budget allows."""
@@ -118,8 +118,8 @@ class Cursor:
         self.wake_fetcher()
 
     def wake_fetcher(self) -> None:
-        """Wake the fetcher if it waits because the fetch budget is used up. It then checks if it may fetch
-        this partition."""
+        """Wake the fetcher if it waits because the fetch budget is used up. The fetcher then checks if it may
+        fetch this partition."""
         if (on_decoded := self.on_decoded) is not None:
             self.on_decoded = None
             on_decoded()
@@ -131,8 +131,8 @@ class Cursor:
         self.owned.looked_up = LookedUp(offset, self.topic_id)
 
     def successor(self, position: int | None) -> "Cursor":
-        """Return a new cursor that reads the same partition from *position* on. The caller then marks this
-        cursor as dropped."""
+        """Return a new cursor that reads the same partition from *position* on, or from an offset that is
+        still to be looked up if that is None. The caller then marks this cursor as dropped."""
         cursor = Cursor(self.owned, position=position, reset=self.reset, end=self.end)
         cursor.topic_id, cursor.counts = self.topic_id, self.counts
         cursor.start_point = self.start_point if position is None else None

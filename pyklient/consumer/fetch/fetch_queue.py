@@ -66,7 +66,8 @@ class FetchQueue:
                     self._add(item)
 
     def has_space_for_a_chunk(self) -> bool:
-        """Return True if the queue has fewer fetched batches than ``most_chunks``."""
+        """Return True if the queue has fewer entries with fetched batches than ``most_chunks``, or if that is
+        None."""
         if self.most_chunks is None:
             return True
         with self.lock:
@@ -138,7 +139,7 @@ class FetchQueue:
 
     def replace(self, cursor: Cursor, position: int | None) -> Cursor | None:
         """Remove all entries of *cursor* from the queue, and return its successor, which begins at
-        *position*.
+        *position*. If that is None, the successor begins at an offset that is still to be looked up.
 
         Return None if *cursor* is not active: the partition is not read any more, or another cursor reads it.
         """
@@ -202,7 +203,7 @@ class FetchQueue:
                 self._ring()
 
     def end(self) -> None:
-        """Remove all entries, and wake the loop that waits. The lock must be held."""
+        """End the stream: remove all entries, and wake the loop that waits. The lock must be held."""
         self.ended = True
         self.items.clear()
         self._set_aside.clear()
@@ -211,7 +212,7 @@ class FetchQueue:
     def next(self) -> Item | None:
         """Return the entry to decode next, or None if the queue is empty. The lock must be held.
 
-        A FetchFailure stays in the queue.
+        A FetchFailure stays in the queue until its cursor is replaced or inactive.
         """
         if self.source is not None and self.source.cursor.active:
             return self.source
@@ -231,8 +232,8 @@ class FetchQueue:
     def wait(self, deadline: float | None, timeout: float | None) -> Item | None:
         """Wait for the entry to decode next and return it. Return None at the end of the stream.
 
-        Raises the error if fetching has failed. Raises ConsumerTimeout at *deadline*, which is *timeout*
-        seconds after the loop began to wait.
+        Raises the error of :meth:`fail`, :meth:`set_topic_error` or :meth:`interrupt`. Raises ConsumerTimeout
+        at *deadline*, which is *timeout* seconds after the loop began to wait.
         """
         while True:
             with self.lock:

@@ -55,8 +55,8 @@ _BY_NAME = 12
 """The newest version of Fetch that names topics by name. Later versions have topic ids only."""
 _TICK = 1.0
 _GONE_AFTER = 5.0
-"""If a fetcher has no partitions any more, an outage of its broker counts as over after this number of
-seconds."""
+"""The number of seconds after which an outage of the broker counts as over, if the fetcher has no partitions
+any more."""
 _PartitionData: TypeAlias = FetchResponse.FetchableTopicResponse.PartitionData
 _ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
 
@@ -127,8 +127,8 @@ class Fetcher:
                 state.queue.fail(error)
 
     def _admit(self) -> None:
-        """Add the cursors that other threads have handed over, and drop the cursors that are not active
-        any more."""
+        """Add the cursors that other threads have passed to :meth:`assign`, and drop the cursors that are not
+        active any more."""
         while not self._inbox.empty():
             self._adopt(self._inbox.get_nowait())
         gone = self._plan.drop_inactive(time.monotonic())
@@ -147,8 +147,8 @@ class Fetcher:
             self._plan.add(state)
 
     def _wait_for_budget(self) -> None:
-        """Wait because the fetch budget is used up. The wait ends when a loop has decoded something, when a
-        partition is resumed, or when there is a new cursor."""
+        """Wait up to a second, because no partition may be fetched now. The wait ends early when a loop has
+        decoded something, when a partition is resumed, or when there is a new cursor."""
         for state in self._plan.states.values():
             state.cursor.on_decoded = self._wake
         if not self._plan.states:
@@ -332,7 +332,8 @@ class Fetcher:
             self._fail(state, CorruptRecordError(str(error)) if code == ErrorCode.CORRUPT_MESSAGE else error)
 
     def _fail(self, state: FetchedPartition, error: KafkaError) -> None:
-        """Stop fetching a partition until its loop has raised *error* and a new loop continues."""
+        """Stop fetching the partition of *state* until its loop has raised *error* and a new loop
+        continues."""
         self._plan.remove(state.cursor.partition)
         self._max_wait.note_move()
         self._arrivals.queue_all()  # a loop gets these messages before it raises the error

@@ -89,8 +89,8 @@ class LeaderLookup:
         self._inbox.put(list(states))
 
     def seek(self, state: FetchedPartition, error: KafkaError | None) -> None:
-        """Find the leader of a partition, or another leader if the last leader returned *error*. Fetchers
-        call this."""
+        """Look up the leader of the partition of *state*. If fetching has failed with *error*, do so after a
+        pause, and with new metadata."""
         if error is not None:
             self._stale = True
             state.failures += 1
@@ -120,7 +120,7 @@ class LeaderLookup:
         self._inbox.put(None)
 
     def join(self, deadline: float) -> None:
-        """Wait for the threads to end, but not after *deadline*."""
+        """Wait for this thread and the fetchers to end, but not after *deadline*."""
         for thread in [self.thread, *(fetcher.thread for fetcher in self._fetchers.values())]:
             if thread.is_alive():
                 thread.join(max(0.0, deadline - time.monotonic()))
@@ -156,7 +156,8 @@ class LeaderLookup:
             self._then()
 
     def _collect(self) -> None:
-        """Wait until there is something to do: a new cursor, a refresh of the topics, or another attempt."""
+        """Wait until there is something to do: find the leader of a new cursor, refresh the metadata of the
+        topics, or try again to find a leader."""
         wait = self._look_in()
         if self._homeless:
             first = min(each.retry_at for each in self._homeless) - time.monotonic()
@@ -242,7 +243,8 @@ class LeaderLookup:
         return metadata
 
     def _give_up(self, error: KafkaError) -> None:
-        """Make the loops raise *error*, because waiting does not help. A new loop tries again."""
+        """Make the loops raise *error* for all partitions without a fetcher, because waiting does not help. A
+        new loop tries again."""
         for each in self._homeless:
             each.queue.put([FetchFailure(each.cursor, error, each.cursor.position)])
         self._homeless = []
@@ -273,8 +275,8 @@ class LeaderLookup:
         self._homeless = [each for each in self._homeless if each not in gone]
 
     def _fail_topics(self, metadata: Metadata) -> None:
-        """Make the program's loops over the streams raise the error of each topic for which *metadata* has
-        one that a retry does not cure, such as a missing permission. A loop that begins later tries again."""
+        """If *metadata* has an error of a topic that a retry does not cure, such as a missing permission,
+        make the program's loops raise this error. A loop that begins later tries again."""
         errors = metadata.topic_errors({each.cursor.partition.topic for each in self._homeless})
         failed = [each for each in self._homeless if each.cursor.partition.topic in errors]
         self._remove(failed)

@@ -11,8 +11,8 @@ _LONGEST_BRIEF_MS = 100  # a loop that goes on after a pause may have to wait th
 
 
 class MaxWait:
-    """The longest time for which a broker may wait for data in the requests of one fetcher. It is *most*
-    milliseconds at most.
+    """Decides for how long a broker may wait for data in each request of one fetcher: for *most* milliseconds
+    at most.
 
     While the fetcher waits for a response, it cannot ask for any other partition. So the wait is short if it
     is likely that another partition can be fetched soon.
@@ -25,9 +25,9 @@ class MaxWait:
         self._progress = 0
 
     def note_move(self) -> None:
-        """Remember that the fetch of a partition has failed, or that the partition is fetched from another
-        offset. It may move to yet another offset soon, for instance if the loop skips one damaged batch after
-        another. So the next waits are short: the first is the shortest, and each further wait is twice as
+        """Make the next waits short, because the fetch of a partition has failed, or a partition is fetched
+        from another offset. Its offset may soon change again, for instance if the loop skips one damaged
+        batch after another. The first of these waits is the shortest, and each further wait is twice as
         long."""
         self._after_move_ms = _BRIEF_MS
 

@@ -2,7 +2,7 @@
 
 A fetcher that has fetched everything up to the last stable offset, and nothing after it, waits for the end of
 a transaction. If it has waited for longer than ``open_transaction_warning_ms``, a thread finds out which
-producer has begun the transaction, and logs it. The same thread logs the end.
+producer has begun the transaction, and logs it. The same thread logs the end of the wait.
 """
 
 import logging
@@ -49,7 +49,7 @@ class _Wait:
 
 class _Report(NamedTuple):
     """A log message to write about *wait*, which has lasted for *seconds* seconds. If *ended* is None, the
-    message says that the wait goes on. Otherwise it says how the transaction has ended."""
+    message says that the wait goes on. Otherwise *ended* says how the wait has ended."""
 
     wait: _Wait
     seconds: float
@@ -109,12 +109,12 @@ class OpenTransactions:
                     self._report(_Report(wait, now - wait.since))
 
     def close(self) -> None:
-        """Make the thread end. This method acquires no lock and never waits."""
+        """Make the thread that logs the waits end. This method acquires no lock and never waits."""
         self._closing = True
         self._reports.put(None)
 
     def join(self, deadline: float) -> None:
-        """Wait for the thread to end, but not after *deadline*."""
+        """Wait for the thread that logs the waits to end, but not after *deadline*."""
         if self._thread is not None:
             self._thread.join(max(0.0, deadline - time.monotonic()))
 

@@ -29,13 +29,14 @@ class StartLookup:
         self._isolation_level = isolation_level
         self._closing = False
         self._running: dict[_Result, threading.Thread] = {}
-        """The threads of the lookups that run now. Each puts its result, or its error, into a queue."""
+        """The threads of the lookups that run now. The key is the queue into which a thread puts its result
+        or its error."""
 
     def find(self, points: Mapping[TopicPartition, StartPoint], timeout: float) -> _Offsets:
         """Return the offsets of *points*. Leave out the partitions that have no leader now.
 
-        Returns no offsets as soon as :meth:`close` is called. Raises a KafkaError after *timeout* seconds at
-        the latest.
+        Returns an empty mapping as soon as :meth:`close` is called. Raises a KafkaError after *timeout*
+        seconds at the latest.
         """
         result: _Result = queue.SimpleQueue()
         thread = self._running[result] = threading.Thread(
