@@ -328,11 +328,10 @@ class ConsumerConnector:
         """End all streams, commit the messages that were handed out (with ``enable_auto_commit``), and leave
         the group.
 
-        This call takes about *timeout* seconds at most, and less if no broker can be reached.
-
-        A loop in another thread may finish its message first. The last 10 s of *timeout* (but at most two
-        thirds of it) are kept for committing and leaving, so the loop has 5 s by default. A message that is
-        still in hand after that is not committed. A loop ends when it asks for its next message.
+        This call takes about *timeout* seconds at most, and less if no broker can be reached. A loop in
+        another thread may finish its message first. The last 10 s of *timeout* (but at most two thirds of it)
+        are kept for committing and leaving, so the loop has 5 s by default. A message that is still in hand
+        after that is not committed. A loop ends when it asks for its next message.
 
         A second call waits until the first call has closed the connector. If a loop makes the second call,
         the first call does not wait for the message of this loop. In a rebalance listener or a commit

@@ -54,7 +54,7 @@ def decode(first: int, text: str) -> list[range]:
 
 def fits(span: int, gaps: int) -> bool:
     """Return True if the text of :func:`encode` fits into the metadata of a commit, no matter which of the
-    next *span* offsets are completed.
+    *span* offsets from the committed offset on are completed.
 
     *gaps* is the largest possible number of ranges of offsets that are not completed.
     """

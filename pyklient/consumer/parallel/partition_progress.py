@@ -28,7 +28,7 @@ class PartitionProgress:
         message in hand: the metadata of a commit would have no space to list them as completed."""
         self._in_hand: OrderedDict[int, Message] = OrderedDict()
         self._next = owned.start or 0
-        """The offset after the last message that was in hand."""
+        """The offset after the last message that was read."""
         if before is not None and owned.reached is not None:
             remembered = before._completed_from(owned.reached)
         elif owned.committed is not None:
@@ -66,7 +66,8 @@ class PartitionProgress:
     def complete(self, message: Message) -> None:
         """Remember that the handler of *message* has returned.
 
-        Change nothing if another message has been read at the same offset since then.
+        Do nothing if the offset was read again meanwhile: the message that was read there later is still in
+        hand.
         """
         if self._in_hand.get(message.offset) is message:
             del self._in_hand[message.offset]
@@ -78,7 +79,7 @@ class PartitionProgress:
         return read._replace(offset=first, metadata=completed_offsets.encode(first, completed))
 
     def _forget_from(self, offset: int) -> None:
-        """No longer count the messages from *offset* on as in hand, because they will be read again."""
+        """Stop counting the messages from *offset* on as in hand, because reading continues at *offset*."""
         for each in [each for each in self._in_hand if each >= offset]:
             del self._in_hand[each]
 

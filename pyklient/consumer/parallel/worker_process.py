@@ -41,7 +41,8 @@ class WorkerProcess:
         self._pipe: Connection[Any, Any] | None = None
 
     def __call__(self, message: Message) -> None:
-        """Handle *message* in the child process. Raise the exception of the handler."""
+        """Handle *message* in the child process. Raise the exception of the handler, or WorkerProcessError if
+        the process dies."""
         pipe = self._pipe or self._start()
         try:
             pipe.send(message)

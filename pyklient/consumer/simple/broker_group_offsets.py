@@ -27,7 +27,7 @@ determines it."""
 
 
 class _Versions(NamedTuple):
-    """The first and the last version of a request."""
+    """The first and the last version of a request that may be sent."""
 
     first: int
     last: int

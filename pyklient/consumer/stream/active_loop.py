@@ -2,9 +2,9 @@
 
 When a loop asks for the next message, the previous message is done. If two threads read one stream, each
 would mark the other thread's messages as done, and messages that nobody has handled would be committed. So a
-stream has one active loop, in the thread that made its last step. Another thread gets an error as long as the
-loop is active. A loop is active until it ends or is closed, until the program no longer refers to it, or
-until its thread ends.
+stream has one active loop, in the thread that made its last step (a call of ``next``). Another thread gets an
+error as long as the loop is active. A loop is active until it ends or is closed, until the program no longer
+refers to it, or until its thread ends.
 """
 
 import os
@@ -91,8 +91,8 @@ class ActiveLoop:
             self._stepping = me
 
     def check_not_read_elsewhere(self) -> None:
-        """Raise StreamInUseError if another thread reads the stream. In that case, this thread may not
-        continue the active loop. The stream's lock must be held."""
+        """Raise StreamInUseError if another thread makes a step now, or if the active loop belongs to another
+        thread and may not move to this one. The stream's lock must be held."""
         self._check_not_read(threading.current_thread(), self._hold is None or not self._hold.moves)
 
     def _check_not_read(self, me: threading.Thread, stays: bool) -> None:
@@ -133,13 +133,13 @@ class ActiveLoop:
 
 
 class Loop(Iterator[_T]):
-    """The iterator behind a loop over a stream. It ends when the stream ends, raises an exception or is
-    closed.
+    """The iterator behind a loop over a stream. It ends when the stream ends, after an exception, and when
+    :meth:`close` is called.
 
     A step is one call of ``next``. If *moves* is true, any thread may make the next step when the last step
     is done. Otherwise, all steps must be made by the thread of the first step. *step* returns the message or
     batch to hand out, or None at the end. *reader* is the ChunkReader from which *step* gets batches. If
-    Ctrl-C interrupts a step, the loop returns the batch to *reader*.
+    Ctrl-C or an exception interrupts a step, the loop returns the batch to *reader*.
     """
 
     def __init__(

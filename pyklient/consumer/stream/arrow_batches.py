@@ -1,4 +1,5 @@
-"""Makes Arrow RecordBatches of columns, without copying. Only this module imports pyarrow, when it is needed.
+"""Makes Arrow RecordBatches of columns, without copying. Programs that need no Arrow batches do not import
+this module, because it imports pyarrow.
 
 The schema is that of Spark's Kafka source: key, value, topic, partition, offset, timestamp (in microseconds,
 UTC) and timestampType. A column headers is added on request. A program may choose some of these columns.
@@ -45,10 +46,11 @@ _TYPES: Final = {
 
 
 def column_names(columns: Iterable[str] | None, *, headers: bool) -> tuple[str, ...]:
-    """Return the names of the columns of a batch: *columns*, or all if it is None. *headers* says whether all
-    columns include the headers.
+    """Return the names of the columns of a batch: *columns*, or all columns if it is None. In the latter
+    case, the headers are included only if *headers* is true.
 
-    Raises ConfigurationError if *columns* is empty, or has a name that is unknown or repeated.
+    Raises ConfigurationError if *columns* is empty, has a name that is unknown or repeated, or is given
+    although *headers* is true.
     """
     argument_checks.flag(headers, "headers")
     if columns is None:

@@ -270,7 +270,8 @@ class ChunkReader:
         self.in_hand.note_paused(cursor.partition)
 
     def return_unread(self) -> None:
-        """Put the last batch back into the queue, because Ctrl-C prevented the loop from getting it."""
+        """Put the last batch back: the loop does not get it, because of Ctrl-C or because the lease has
+        ended."""
         with self._lock:
             self._put_back(dict(self.in_hand.batch))
 

@@ -21,8 +21,8 @@ log = logging.getLogger("pyklient.consumer")
 
 
 class DecodingFailures:
-    """Prepares the next step of a loop over *queue* after records that cannot be read. *restart* drops the
-    queued batches of a cursor's partition, and reads the partition again from an offset.
+    """Prepares the next step of a loop over *queue* after it has met records that cannot be read. *restart*
+    drops the queued batches of a cursor's partition, and reads the partition again from an offset.
 
     Bytes may have been damaged on their way from the broker. So a batch is skipped only if it was fetched
     twice and could not be read either time.
@@ -41,12 +41,12 @@ class DecodingFailures:
         self._restart = restart
         self._suspects: dict[TopicPartition, tuple[Cursor | None, int]] = {}
         """For each partition, the cursor that fetches unreadable records for the second time, and the offset
-        of these records. If another cursor fetches them later, this fetch counts as the first, because the
-        records may have been read meanwhile."""
+        of these records. If another cursor fetches them later, they are again fetched twice before they are
+        skipped, because they may have been read meanwhile."""
         self._unbroken: dict[TopicPartition, tuple[Cursor | None, int]] = {}
-        """For each partition in which a single offset was skipped last, the cursor that continues, and the
-        offset at which it continues. A single offset is skipped if the end of the damaged batch is not
-        known."""
+        """For each partition in which only a single offset was skipped, because the end of the damaged batch
+        is not known: the cursor that continues, and the offset at which it continues. Records there that
+        cannot be read count as the same batch."""
         self._skipped: tuple[Cursor, int] | None = None
         """The last cursor whose skip was counted, and the offset after the skip. If Ctrl-C interrupts the
         skip before another cursor replaces this one, the same offsets are skipped again, but not counted
@@ -89,7 +89,7 @@ class DecodingFailures:
         None if the loop does not raise an error, because the damaged batch is skipped or fetched again.
 
         After damaged bytes, the next loop begins with the same bytes, which are fetched again. After an
-        exception of a decoder, the next loop begins with the message after it.
+        exception of a decoder, the next loop begins after the message that could not be decoded.
         """
         if isinstance(error, CorruptRecordError | UnsupportedCodecError | MessageTooLargeError):
             cursor = fetched.cursor
@@ -156,7 +156,7 @@ class DecodingFailures:
 
     def _skip(self, item: Item, cursor: Cursor, corrupt: CorruptRecords, counts: CorruptCounts) -> bool:
         """Continue after the offsets of *corrupt*, and add *counts* to the cursor's counts. Return False if
-        the partition was revoked, paused or moved to another offset while the program's function ran."""
+        the partition was revoked, paused or moved to another offset while ``on_corrupt`` ran."""
         queue, to = self._queue, corrupt.next_offset
         level = logging.WARNING if counts.batches else logging.DEBUG
         with queue.lock:

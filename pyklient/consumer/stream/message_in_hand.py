@@ -51,13 +51,13 @@ class InHand:
         return unread
 
     def note_paused(self, partition: TopicPartition) -> None:
-        """Remember that *partition* is paused, and drop its fetched batches."""
+        """Remember that *partition* is paused, and drop the copies of its fetched batches."""
         self._paused.add(partition)
         self._parts = [each for each in self._parts if each[0].cursor.partition != partition]
 
     def must_be_fetched_again(self, partition: TopicPartition) -> bool:
-        """Return True if *partition* was paused while messages of it were in hand. Their fetched batches were
-        dropped then."""
+        """Return True if *partition* was paused while its messages were in hand. The copies of their fetched
+        batches were dropped then."""
         return partition in self._paused
 
     def leave_out(self, partition: TopicPartition) -> None:

@@ -1,4 +1,5 @@
-"""The part of a stream that threads refer to: loops read from it, and fetchers and the group thread use it.
+"""The part of a stream that threads refer to: loops read from it, and the threads of the fetchers and of the
+membership use it.
 
 Fetchers queue undecoded batches. A loop decodes some batches at a time and hands out messages straight from
 the kernel's chunk, so that no Python frame runs per message. The position is not stored per message either,
@@ -288,7 +289,8 @@ class StreamCore:
 
     @property
     def asks(self) -> int:
-        """The number of times that loops have asked for messages. Single messages of a chunk do not count."""
+        """The number of times that loops have asked for messages. A ``for`` loop asks once for each chunk of
+        messages."""
         return self._reader.asks
 
     def count_handed(self) -> None:

@@ -47,7 +47,7 @@ _MAX_DIGITS: Final = 5
 def java_pattern(pattern: str) -> NameMatcher:
     """Return a matcher for *pattern*, a regular expression in Java's syntax.
 
-    Raise PatternError with the reason and the position in *pattern*.
+    Raise PatternError if *pattern* is not valid or not supported. The error has the reason and the position.
     """
     return NameMatcher(_Parser(_without_quotations(pattern)).whole())
 
@@ -222,7 +222,8 @@ class _Parser:
         return self._in_both_cases({self._character(letter)})
 
     def _character(self, letter: str) -> str:
-        """Return the character that a backslash and *letter* stand for."""
+        """Return the character that a backslash and *letter* stand for, with the digits or the letter after
+        them in an escape such as ``\\x41``."""
         if letter in _CONTROL_LETTERS:
             return _CONTROL_LETTERS[letter]
         for prefix, digits, base in (

@@ -90,7 +90,7 @@ class _Search:
         return at if holds else None
 
     def _is_boundary(self, at: int) -> bool:
-        """Return True if exactly one of the characters around position *at* is a part of a word."""
+        """Return True if exactly one of the characters before and after position *at* is a part of a word."""
         around = self._name[max(at - 1, 0) : at + 1]
         return sum(each in CLASSES["w"] for each in around) == 1
 
