@@ -224,7 +224,8 @@ class Ownership:
         reached: Mapping[TopicPartition, int] = MappingProxyType({}),
         found: Mapping[TopicPartition, int] = MappingProxyType({}),
     ) -> Assignment:
-        """Return the next assignment: the partitions that are active now, and the partitions in *starts*.
+        """Return the next assignment, under *identity*: the partitions that are active now, and those in
+        *starts*.
 
         *starts* maps each newly assigned partition to its committed offset, or to None. Reading begins at the
         committed offset. A partition that the client also owned in the previous generation begins at its

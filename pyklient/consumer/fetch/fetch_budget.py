@@ -113,7 +113,7 @@ class FetchBudget:
 
     @property
     def _own(self) -> int:
-        """The bytes that are reserved for each partition."""
+        """The number of bytes that are reserved for each partition."""
         return self._total // 2 // max(1, len(self.cursors))
 
     def _spare(self, own: int) -> int:

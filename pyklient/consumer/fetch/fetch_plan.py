@@ -95,9 +95,8 @@ class FetchPlan:
         return gone
 
     def update(self, now: float, least: int) -> bool:
-        """Decide the contents of the next request. Return False if the request may ask for no records now.
-        *now* is in seconds of ``time.monotonic``. *least* is the smallest number of bytes that is worth
-        asking for."""
+        """Decide the contents of the next request. Return False if nothing may be fetched now. *now* is in
+        seconds of ``time.monotonic``. *least* is the smallest number of bytes that is worth asking for."""
         if self._must_look_at_all(now):
             self._budget.count_all()
             self._cursors = self._budget.cursors

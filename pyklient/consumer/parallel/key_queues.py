@@ -47,7 +47,7 @@ class KeyQueues:
 
     With the order ``partition``, a partition counts as one key. A message without a key waits for no other
     message, unless the order is ``partition``. *lock* is the lock of the stream, and *finished* is a
-    condition on this lock. Workers get no message after *lease* has ended, until it is extended.
+    condition on this lock. After *lease* has ended, workers get no message until it is extended.
     """
 
     def __init__(

@@ -270,8 +270,7 @@ class ChunkReader:
         self.in_hand.note_paused(cursor.partition)
 
     def return_unread(self) -> None:
-        """Put the last batch back: the loop does not get it, because of Ctrl-C or because the lease has
-        ended."""
+        """Put the last batch back: the loop does not get it, because of Ctrl-C or the end of the lease."""
         with self._lock:
             self._put_back(dict(self.in_hand.batch))
 
