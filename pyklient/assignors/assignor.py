@@ -16,8 +16,8 @@ class Subscriber(NamedTuple):
     topics: frozenset[str]
     instance_id: str | None = None
     owned: frozenset[TopicPartition] = frozenset()
-    """The partitions that the member owned when it joined. Empty if it had given them back before it
-    joined."""
+    """The partitions that the member owned when it joined. Empty if the member gave its partitions back
+    before it joined."""
     generation: int = -1
     """The generation in which the member owned the partitions in ``owned``. -1 if the member does not tell
     the generation."""
@@ -53,8 +53,9 @@ class Assignor(ABC):
     incremental: bool = False
     """True if members keep their partitions while the group rebalances (KIP-429).
 
-    If the assignor then assigns a partition to a member while another member still owns it, nobody gets the
-    partition in this rebalance. The owner gives it back, and the next rebalance follows at once.
+    If the assignor assigns a partition that another member still owns, nobody gets the partition in this
+    rebalance. The owner gives it back, and then another rebalance follows, in which the partition is
+    assigned.
     """
 
     @abstractmethod

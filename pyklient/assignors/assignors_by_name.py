@@ -103,8 +103,8 @@ def offered_assignors(strategy: str | Assignor | Sequence[str | Assignor]) -> Se
 def load_assignor(name: str) -> Assignor:
     """Return the assignor that ships with pyklient under *name*.
 
-    This function imports the module of the assignor. An earlier import would also import the kernel, which
-    most clients do not need.
+    The module of the assignor is imported only here, because it imports the kernel, which most clients do not
+    need.
     """
     row = BUILT_IN_ASSIGNORS[name]
     assignor: Assignor = getattr(import_module(f"pyklient.assignors.{row.module}"), row.class_name)()

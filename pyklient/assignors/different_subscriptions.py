@@ -86,7 +86,7 @@ class DifferentSubscriptions:
 
     def _give(self, partition: TopicPartition, *, within_racks: bool = False) -> bool:
         """Assign *partition* to the member with the fewest partitions among those that subscribe to its
-        topic. If *within_racks* is true, consider only members in a rack that has a replica of the partition.
+        topic. If *within_racks* is true, leave out members in a rack that has no replica of the partition.
         Return False if there is no such member."""
         for member in self._by_load:
             if partition.topic in self._topics_of[member] and not (
@@ -100,8 +100,8 @@ class DifferentSubscriptions:
         return False
 
     def _set_aside_fixed(self) -> dict[str, set[TopicPartition]]:
-        """Leave out of the balancing those members that can neither get nor lose partitions. Return the
-        partitions of each of these members."""
+        """Find the members that can neither get nor lose partitions, and exclude them from the moves of
+        partitions. Return the partitions of each of these members."""
         fixed = {}
         for member, topics in self._topics_of.items():
             mine = self._assigned[member]

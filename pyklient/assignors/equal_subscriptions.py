@@ -64,8 +64,8 @@ class EqualSubscriptions:
         return self._assigned
 
     def _keep(self, member: str, owned: Sequence[TopicPartition]) -> None:
-        """Let *member* keep as many of the partitions in *owned* as it may have. Leave out partitions that
-        have no replica in the rack of the member."""
+        """Assign the partitions in *owned* to *member* again, up to the number that it may have. Leave out
+        partitions that have no replica in the rack of the member."""
         fitting = []
         for each in sorted(owned, key=lambda where: (where.partition, utf16(where.topic))):
             if self._racks.differ(member, each):

@@ -11,7 +11,8 @@ __all__ = ["leave_out_owned"]
 def leave_out_owned(
     members: Collection[Subscriber], assigned: Mapping[str, Collection[TopicPartition]]
 ) -> dict[str, list[TopicPartition]]:
-    """Return *assigned* without the partitions that another member must give back first."""
+    """Return *assigned* without the partitions that move from one member to another, because their owners
+    must give them back first."""
     kept = {each.member_id: each.owned.intersection(assigned.get(each.member_id, ())) for each in members}
     revoked = {where for each in members for where in each.owned - kept[each.member_id]}
     return {

@@ -19,15 +19,15 @@ class OwnedClaims(NamedTuple):
     disputed: Set[TopicPartition]
     """Partitions that two members say they owned in the same generation. Neither may keep them."""
     before: Mapping[TopicPartition, str]
-    """The earlier owner of each partition that a member says it owned in a generation before the newest one.
-    The member may have missed a rebalance, and another member may own the partition since then."""
+    """The last owner of each partition in the generations before the newest one, as the members say. This
+    member may have missed a rebalance, so another member may have got the partition since then."""
 
 
 def owned_claims(
     members: Sequence[Subscriber], said: Mapping[str, LastAssignment], partitions: Partitions
 ) -> OwnedClaims:
-    """Return which member owned which partitions. *said* has the last assignment of each member, as the
-    member itself has sent it."""
+    """Return the partitions that each member owned before the rebalance. *said* has the last assignment of
+    each member, by member id, as the member itself has sent it."""
     owned: dict[str, list[TopicPartition]] = {}
     disputed: set[TopicPartition] = set()
     owner: dict[TopicPartition, Subscriber] = {}

@@ -104,9 +104,9 @@ def _assign_alike(
     count: int,
     assigned: dict[str, list[TopicPartition]],
 ) -> None:
-    """Assign the partitions with the same number in all *topics* to the same member, if all of these
-    partitions have replicas in the member's rack. Add them to the member's list in *assigned*. Each of the
-    *topics* has *count* partitions, and *members* subscribe to all of them."""
+    """For each partition number, assign the partitions with this number in all *topics* to one member: one
+    without a rack, or one whose rack has a replica of each of them. Add them to the member's list in
+    *assigned*. Each of the *topics* has *count* partitions, and *members* subscribe to all of them."""
     remaining = list(members)
     for number in range(count):
         chosen = next(

@@ -12,8 +12,8 @@ __all__ = ["RoundRobinAssignor"]
 
 
 class RoundRobinAssignor(Assignor):
-    """Assigns the partitions of all topics to the members in turn. Each partition skips the members that do
-    not subscribe to its topic."""
+    """Assigns the partitions of all topics to the members in turn. Members that do not subscribe to the topic
+    of a partition are skipped."""
 
     name = "roundrobin"
 

@@ -105,7 +105,8 @@ def _assign(
 
 
 def _had_last(member: Subscriber) -> LastAssignment:
-    """Return the last assignment of *member*, from its user data of the assignor ``sticky``."""
+    """Return the last assignment of *member*, from its user data of the assignor ``sticky``. It is empty if
+    there is no such user data."""
     for version in (1, 0):
         try:
             data = StickyUserData.read(Reader(member.user_data or b""), version)

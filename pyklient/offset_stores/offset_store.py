@@ -14,8 +14,8 @@ class StoredPosition(NamedTuple):
 
     offset: int | None
     epoch: int
-    """The number of times that the partition has been acquired. Only the member that has acquired the
-    partition last knows this number."""
+    """A number that grows by 1 each time a member acquires the partition. Only the member that has acquired
+    it last knows the newest number."""
 
 
 class PositionChange(NamedTuple):

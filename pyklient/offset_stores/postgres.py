@@ -147,5 +147,5 @@ class PostgresOffsetStore:
 
 
 def _sentence(failure: psycopg.Error) -> str:
-    """Return the first line of the message of *failure*. The other lines show the statement."""
+    """Return the first line of the message of *failure*, without the lines that show the SQL statement."""
     return str(failure).strip().partition("\n")[0]

@@ -15,7 +15,7 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?")
 
 
 class Statements:
-    """The statements for the table *table*, whose columns are those of ``create``.
+    """The statements for the table *table*, which the statement ``create`` creates.
 
     *mark* is the placeholder of a parameter, such as ``?``. The docstring of a statement names its
     parameters.
@@ -39,8 +39,8 @@ class Statements:
         self.check: Final = (
             f"EXPLAIN {insert} VALUES ('', '', 0, NULL, 0) {update}, next_offset = excluded.next_offset"
         )
-        """A statement that changes nothing. It fails if the table does not have the columns and the key of
-        ``create``."""
+        """A statement that changes nothing. It fails if the table does not have the columns and the primary
+        key that the statement ``create`` gives it."""
         self.acquire: Final = (
             f"{insert} VALUES ({mark}, {mark}, {mark}, {mark}, 1) {update}, "
             "next_offset = coalesce(stored.next_offset, excluded.next_offset)"
