@@ -40,7 +40,7 @@ class BackgroundCommits:
     the offsets and the deadline of each commit. A thread holds *lock* while it finds the offsets of a commit
     and queues the commit, so that no other commit is queued meanwhile.
 
-    At most 1,000 commits wait. The thread starts with the first commit.
+    At most 1,000 commits wait in the queue. The thread starts when the first commit is queued.
     """
 
     def __init__(self, commit: Callable[[_Offsets, float], None], lock: threading.Lock) -> None:

@@ -56,8 +56,8 @@ def why_not_ours(
 
 
 def why_rejected(rejection: Rejection, assignment: Assignment) -> KafkaError:
-    """Return the error to report for *rejection*: the offset storage has rejected a position that was
-    committed under *assignment*."""
+    """Return the error to report for *rejection*, the reason why the offset storage did not store a position.
+    The position was sent under *assignment*."""
     if rejection.outdated and assignment.identity == NOBODY:
         reason = rejection.error.name if isinstance(rejection.error, BrokerError) else rejection.error
         return KafkaError(

@@ -107,7 +107,7 @@ class OffsetCommitter:
         """Commit *offsets*, or the present positions of *streams* if *offsets* is None. Do not wait for the
         commit. Call *callback* after it.
 
-        The connector makes all later commits after this commit.
+        Later commits of the connector wait until this commit has been made.
         """
         if offsets is None:
             find = partial(self._uncommitted.find, streams, in_hand=True)
@@ -236,8 +236,8 @@ class OffsetCommitter:
 
         If the group has begun another generation, wait until the member has the identity of that generation,
         and commit again. If *once* is true, commit only once. Raises CommitError for partitions that were
-        rejected, or that another member owns now. A partition that another member owns counts only if
-        messages of it were handed out.
+        rejected, or that another member owns now. If another member owns a partition of which this client has
+        handed out no message, the partition is ignored.
         """
         failed: dict[TopicPartition, KafkaError] = {}
         left = dict(wanted)

@@ -14,8 +14,8 @@ __all__ = ["ToCommit", "UncommittedPositions"]
 
 class ToCommit(NamedTuple):
     """An offset to commit, and the generation in which the stream has reached it. ``read`` is false if the
-    stream has not handed out any message: the offset at which it begins was then found by
-    ``auto_offset_reset``."""
+    stream has not handed out any message of the partition. The offset is then the one at which the stream
+    begins, for example by ``auto_offset_reset``."""
 
     at: OffsetAndMetadata
     generation: int
@@ -25,7 +25,8 @@ class ToCommit(NamedTuple):
 class UncommittedPositions:
     """Compares the positions of *streams* with the offsets that are committed already.
 
-    Commits use this object one at a time. The assignment handler uses it between two assignments.
+    Only one commit at a time uses this object. When the assignment changes, the assignment handler calls
+    :meth:`begin`, even during a commit.
     """
 
     def __init__(self, ownership: Ownership, streams: Sequence[StreamCore]) -> None:
@@ -42,8 +43,9 @@ class UncommittedPositions:
         """Prepare for *assignment*, in which the partitions *assigned* are new and begin at their committed
         offsets.
 
-        Keep the uncommitted positions of the partitions that the client has owned without a gap. Forget all
-        other positions.
+        Keep the uncommitted positions of partitions that the client has owned without a gap. Also keep those
+        of partitions that it no longer owns, so that the next commit reports them. Forget all other
+        positions.
         """
         stay = assignment.partitions.keys() - set(assigned)
         for stream in self._streams:
@@ -64,7 +66,7 @@ class UncommittedPositions:
                 self._committed[each] = owned.committed
 
     def _is_over(self, partition: TopicPartition, handed: Position, assignment: Assignment) -> bool:
-        """Return True if the position *handed* must not be committed any more once *assignment* begins."""
+        """Return True if the position *handed* has to be forgotten when *assignment* begins."""
         goes_on = assignment.holds(partition, handed.generation) and handed.read
         if self._is_committed(partition, handed) and not goes_on:
             return True
@@ -84,8 +86,8 @@ class UncommittedPositions:
         """Return the positions of *streams* that are not committed yet.
 
         If *in_hand* is true, the messages in hand count as read, except for those of a loop in another
-        thread. An offset that ``auto_offset_reset`` gives is returned as a position too, unless the user has
-        committed an offset of that partition.
+        thread. If a partition begins at an offset from ``auto_offset_reset``, this offset is a position too,
+        unless the user has committed an offset of the partition.
 
         A position is left out if it is before an offset that has been committed, unless the program has gone
         back by ``seek`` or ``redeliver``. A position can be before a committed offset in two cases: a message

@@ -34,7 +34,7 @@ _BEFORE_STORED: Final = (
 class Save:
     """A call of ``save_offsets`` of a stream. *asks* is the number of times that the stream's loops had asked
     for messages before the call. *handed* has the positions up to which the stream had handed out messages.
-    *changes* has the changes in the store."""
+    *changes* has the changes of stored positions that the call has made."""
 
     __slots__ = ("asks", "changes", "confirmed", "handed")
 
@@ -62,7 +62,8 @@ class Acquired:
         """The offset at which the messages of the next transaction begin. The store must have this offset
         when that transaction saves a position."""
         self.done = stored.offset
-        """The last position at which the stream had saved all messages that it had handed out."""
+        """The position that the stream had when all messages that it had handed out were saved for the last
+        time."""
         self.save: Save | None = None
         """The save that has stored ``begins``, the offset at which the next transaction begins. None if this
         offset was stored before the partition was acquired."""
@@ -100,8 +101,8 @@ class AcquiredPartitions:
 
     def __init__(self) -> None:
         self.of: Mapping[TopicPartition, Acquired] = {}
-        """The state of each partition. This mapping is replaced and never changed, so that a thread can look
-        at one state."""
+        """The state of each partition. When partitions are acquired, a new mapping replaces this one, so that
+        a thread can iterate over the old mapping meanwhile."""
         self.last: Save | None = None
         self.rejected = 0
         """The number of saves in a row that the store has rejected."""
@@ -139,10 +140,11 @@ class AcquiredPartitions:
     ) -> dict[TopicPartition, PositionChange]:
         """Return the changes from the stored offsets to the positions in *handed*.
 
-        If the last save is not confirmed, and no change confirms it, the result has one more change. This
-        change writes the offset that is stored already, and so checks the last save. The partition of this
-        change is one of *reads*, the partitions that the stream reads now, if possible. Raises
-        OffsetStoreFencedError if the results of the messages must not be stored.
+        It is certain that the transaction of the last save was committed if the store accepts a change of an
+        offset that this save has stored. If there is no such change, the result gets one more, which replaces
+        an offset by itself. The partition of this change is one of *reads*, the partitions that the stream
+        reads now, if possible. Raises OffsetStoreFencedError if the results of the messages must not be
+        stored.
         """
         of = self.of
         changes: dict[TopicPartition, PositionChange] = {}
@@ -191,9 +193,10 @@ def fenced(partitions: Collection[TopicPartition], why: str, hint: str = "") -> 
 
 
 def _goes_on(old: Acquired | None, handed: Position, stored: StoredPosition) -> bool:
-    """Return True if reading of an acquired partition goes on without a gap: it is certain that the store has
-    saved all messages before the position *handed*, and the newly acquired position *stored* has the same
-    offset. *old* is the state of the partition before, or None if the stream had not acquired it."""
+    """Return True if the position *stored*, with which a partition was acquired again, follows on the
+    messages that were handed out: all of them, up to the position *handed*, are certainly saved, and *stored*
+    has the same offset. *old* is the state of the partition before, or None if the stream had not acquired
+    it."""
     return (
         old is not None
         and old.outdated is None

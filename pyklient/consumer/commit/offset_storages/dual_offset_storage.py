@@ -30,11 +30,11 @@ class DualOffsetStorage:
     def fetch(
         self, partitions: Collection[TopicPartition], timeout: float
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Return the larger of the two offsets of each of *partitions*, with the metadata in Kafka. Return
-        None for a partition that has no offset in either storage.
+        """Return the larger of the two offsets of each of *partitions*, with the metadata that Kafka has.
+        Return None for a partition that has no offset in either storage.
 
-        If the two storages have different offsets for a partition, return a PartlyCommitted, so that the
-        member commits the larger offset to both.
+        If the two storages have different offsets of a partition, the larger one is returned as a
+        PartlyCommitted, so that the member commits it to both.
         """
         deadline = time.monotonic() + timeout
         in_kafka = self._kafka.fetch(partitions, timeout)
@@ -86,8 +86,8 @@ class DualOffsetStorage:
 def _larger(
     in_kafka: OffsetAndMetadata | None, in_zookeeper: OffsetAndMetadata | None
 ) -> OffsetAndMetadata | None:
-    """Return the larger of the two offsets of a partition, or None if both are None. The result is a
-    PartlyCommitted if the two storages differ."""
+    """Return the larger of the two offsets of a partition, or None if both are None. If the two storages
+    differ, the result is a PartlyCommitted: the member then commits it to both."""
     if in_zookeeper is None or in_kafka is None:
         found = in_kafka or in_zookeeper
         return None if found is None else PartlyCommitted(*found)

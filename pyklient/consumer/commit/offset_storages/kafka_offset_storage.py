@@ -90,8 +90,8 @@ class KafkaOffsetStorage:
         """Return the committed offset of each of *partitions*, or None for a partition without one.
 
         If an open transaction has offsets for one of *partitions*, wait until the transaction ends (KIP-447).
-        If a member began at the older offsets and the transaction were committed afterwards, the member would
-        read messages a second time.
+        Otherwise a member could begin at the offsets before the transaction, and read messages again that the
+        transaction has processed.
         """
         return self._dialogues.play(fetch_offsets(self._coordinator, partitions), timeout)
 
@@ -128,7 +128,8 @@ class KafkaOffsetStorage:
     def commit_async(
         self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity
     ) -> "Future[Rejections] | None":
-        """Commit *positions* without waiting for the response. Return None if they cannot be sent now.
+        """Commit *positions* without waiting for the response. Return a future that gets the rejected
+        positions, or None if the positions cannot be sent now.
 
         This method does wait in two cases: a connection has to be opened, or the client is not a member of
         the group. A client that is not a member sends no heartbeats, so it learns only from the response that

@@ -21,8 +21,8 @@ class Rejection(NamedTuple):
 
     error: KafkaError
     outdated: bool = False
-    """True if the group has begun another generation since the commit was made. The same commit may then
-    succeed if it names the member's id and generation in that generation."""
+    """True if the group has begun another generation since the commit was made. The commit may succeed if it
+    is made again with the member's new id and generation."""
 
 
 Rejections: TypeAlias = Mapping[TopicPartition, Rejection]
@@ -60,7 +60,8 @@ class OffsetStorage(Protocol):
     def commit_async(
         self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity
     ) -> "Future[Rejections] | None":
-        """Store *positions* without waiting for the response. Return None if they cannot be sent now."""
+        """Store *positions* without waiting for the response. Return a future that gets the rejected
+        positions, or None if the positions cannot be sent now."""
 
     def unreachable(self) -> KafkaError | None:
         """Return the reason why the storage cannot be reached at the moment. Return None if no reason is
@@ -78,7 +79,7 @@ def commit_here(
     store: OffsetStorage, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity
 ) -> "Future[Rejections]":
     """Store *positions* in *store* as the member with *identity*, and wait for the result for at most two
-    seconds. Return a future that is done.
+    seconds. Return a future that has the result already.
 
     This function is for storages whose ``commit_async`` has to wait, because a later commit might otherwise
     be stored before the present commit.

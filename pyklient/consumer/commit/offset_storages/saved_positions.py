@@ -71,8 +71,8 @@ class SavedPositions:
         """Prepare to save positions of *stream* under the epochs in *stored*.
 
         The stream may already have handed out messages of one of these partitions. If it is not certain that
-        their results are stored, the next transaction may contain these results, although another member
-        may have stored them too. Then :meth:`save` raises OffsetStoreFencedError until :meth:`rewind` is
+        their results are stored, the next transaction may contain these results, although another member may
+        have stored them too. In this case, :meth:`save` raises OffsetStoreFencedError until :meth:`rewind` is
         called.
         """
         self._of(stream).begin(stored, _handed(stream))
@@ -121,8 +121,8 @@ class SavedPositions:
         """Continue *partition* at *offset*, because the program has called ``seek``.
 
         If the store has no offset of the partition yet, store *offset* there. If messages at or after
-        *offset* were handed out but not saved, the next transaction may contain their results. So nothing is
-        saved until :meth:`rewind` is called.
+        *offset* were handed out but not saved, the next transaction may contain their results. In this case,
+        :meth:`save` raises an error until :meth:`rewind` is called.
         """
         ours = self._of(stream)
         with ours.lock:
@@ -134,7 +134,7 @@ class SavedPositions:
                 acquired.seek(before if before is not None and before.read else None, offset)
 
     def redeliver(self, stream: StreamCore) -> None:
-        """Go back to the message or batch in hand of *stream*."""
+        """Make *stream* hand out its message or batch in hand once more."""
         ours = self._of(stream)
         with ours.lock:
             before = _handed(stream)
@@ -147,7 +147,8 @@ class SavedPositions:
     def fetch(
         self, partitions: Collection[TopicPartition], timeout: float
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Raise ConfigurationError, because :meth:`acquire` returns the positions."""
+        """Raise ConfigurationError, because the positions are in the offset store, and :meth:`acquire`
+        returns them."""
         raise no_commits()
 
     def commit(
@@ -168,7 +169,7 @@ class SavedPositions:
         return None
 
     def unreachable(self) -> KafkaError | None:
-        """Return None, because the store is asked only when partitions are acquired."""
+        """Return None. If the store cannot be reached, :meth:`acquire` and :meth:`save` raise an error."""
         return None
 
     def stop_retrying(self) -> None:
@@ -177,7 +178,7 @@ class SavedPositions:
     def rewind(self, stream: StreamCore) -> None:
         """Acquire all partitions of *stream* once more, and continue them at their stored offsets.
 
-        Forget the positions of partitions that the stream has given up.
+        Forget the positions of partitions that the stream no longer reads.
         """
         ours = self._of(stream)
         stored = self.acquire(dict.fromkeys(sorted(stream.cursors)))
@@ -204,7 +205,8 @@ class SavedPositions:
 
 
 def no_commits() -> ConfigurationError:
-    """Return the error for calls that need committed offsets."""
+    """Return the error for calls that commit offsets, or need committed offsets, although the connector has
+    an offset store."""
     return ConfigurationError(
         "this connector has an offset_store, so it has no committed offsets and commits none; call "
         "save_offsets(transaction) of the stream in the transaction that stores the results, and read "
@@ -214,8 +216,8 @@ def no_commits() -> ConfigurationError:
 
 def _checked(found: Any, partition: TopicPartition, start: int | None) -> StoredPosition:
     """Return the position of *partition* in *found*, the result of ``acquire`` of an offset store. *start* is
-    the offset that the store had to store if it had no offset of the partition. Raises ConfigurationError if
-    *found* has no valid position."""
+    the offset that was passed to ``acquire``, for the case that the store had none. Raises ConfigurationError
+    if *found* has no valid position."""
     position = found.get(partition) if isinstance(found, Mapping) else None
     match position:
         case (int() as offset, int() as epoch) if offset >= 0:

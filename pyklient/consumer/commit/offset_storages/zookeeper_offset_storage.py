@@ -94,9 +94,8 @@ def read_offsets(
     """Return the committed offset of each of *partitions*, or None for a partition without one.
 
     *known* has the offsets that this client has seen before. If such an offset is not in ZooKeeper any more,
-    it has been deleted, and a warning is logged. ZooKeeper keeps the offsets of deleted topics. Therefore an
-    offset that was committed before the topic was created is ignored: it belongs to an earlier topic of the
-    same name.
+    log a warning. Ignore an offset that was committed before the topic was created: it belongs to a deleted
+    topic of the same name, whose offsets ZooKeeper keeps.
     """
     wanted = tuple(partitions)
     topics = sorted({each.topic for each in wanted})
