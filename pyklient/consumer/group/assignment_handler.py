@@ -24,8 +24,8 @@ from pyklient.topic_partition import TopicPartition
 __all__ = ["AssignmentHandler"]
 
 _TO_LEAVE = 10.0
-"""The number of seconds that ``close`` keeps for committing and for leaving the group. Before that, it waits
-for loops to finish their messages in hand. It waits for at least a third of its time-out."""
+"""The number of seconds of its time-out that ``close`` reserves for the last commit and for leaving the
+group. It waits for messages in hand in the time before, and at least in the first third of the time-out."""
 _TO_COMMIT = 0.9
 """The fraction of the time-out of ``close`` after which the last commit must have ended."""
 
@@ -68,9 +68,9 @@ class AssignmentHandler:
         self._stalled: list[StreamCore] = []
         self._count_in_hand = False
         self._wait_until = math.inf
-        """The time until which the handler waits for loops to finish their messages in hand."""
+        """The time, in seconds of ``time.monotonic``, until which the handler waits for messages in hand."""
         self._commit_until = math.inf
-        """The time until which the handler tries to commit."""
+        """The time, in seconds of ``time.monotonic``, until which the handler tries to commit."""
 
     def close(self, *, count_in_hand: bool, timeout: float) -> None:
         """End the streams. From now on, :meth:`revoked` waits and commits for *timeout* seconds at most.
@@ -170,8 +170,8 @@ class AssignmentHandler:
         self._ownership.lease.until = until
 
     def keep_lease(self, until: float) -> None:
-        """Let the streams hand out messages until the time *until*. Do nothing if an earlier limit has passed
-        already, so that the streams had to stop."""
+        """Let the streams hand out messages until the time *until*, in seconds of ``time.monotonic``. Do
+        nothing if the previous limit has passed and the streams have stopped."""
         if not self._ownership.lease.ended():
             self.extend_lease(until)
 
@@ -220,7 +220,8 @@ class AssignmentHandler:
             )
 
     def commit_if_due(self, now: float) -> None:
-        """Commit the messages that are done, if ``auto_commit_interval_ms`` has passed.
+        """Commit the messages that are done, if the next automatic commit is due. *now* is the present time,
+        in seconds of ``time.monotonic``.
 
         This method does not wait for the response.
         """
@@ -272,8 +273,9 @@ class AssignmentHandler:
         """For each of *cursors*, record the offset at which it begins in the queue of its stream, if this
         offset still has to be committed.
 
-        The offset has to be committed if only one of two offset storages has it, or if it was looked up just
-        before the last assignment ended. A partition is left out if a stream has a position of it already.
+        This is so in two cases: only one of two offset storages has the offset, or it was looked up, but not
+        committed, before the previous assignment ended. Partitions that have a position in a stream already
+        are left out.
         """
         noted = {partition for stream in self._all for partition in stream.handed(in_hand=True)}
         for cursor, queue in cursors:

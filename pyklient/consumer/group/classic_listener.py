@@ -37,8 +37,8 @@ def listeners_of(
     listener: RebalanceListener | None, ownership: Ownership, choice: StreamChoice
 ) -> Sequence[ConsumerRebalanceListener]:
     """Return the listeners that the connector calls for *listener*: the listener itself if it is a
-    ConsumerRebalanceListener, and an adapter if it has the methods of a ClassicRebalanceListener. An object
-    that is both gives two listeners."""
+    ConsumerRebalanceListener, and an adapter if it has the methods of a ClassicRebalanceListener. For an
+    object that is both, return both."""
     found = [listener] if isinstance(listener, ConsumerRebalanceListener) else []
     if listener is not None and is_classic(listener):
         found.append(ClassicListenerAdapter(cast(ClassicRebalanceListener, listener), ownership, choice))

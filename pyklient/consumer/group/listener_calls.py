@@ -38,9 +38,8 @@ class ListenerCalls:
         """Tell the listeners that *partitions* are given back, and that their offsets can still be
         committed.
 
-        Before the first assignment, only listeners with the methods of Scala's listener are told, because
-        Scala's consumer tells them too. Java's consumer tells its listeners nothing when it joins for the
-        first time.
+        Before the first assignment, tell only listeners with the methods of Scala's listener. Scala's
+        consumer calls its listener at that time too, but Java's consumer does not.
         """
         self._assigned.difference_update(partitions)
         self._call(

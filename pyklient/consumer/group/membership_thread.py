@@ -25,8 +25,8 @@ class MembershipThread:
         self.joined: Future[None] = Future()
         """Done when the first partitions are assigned, or when an error makes that impossible."""
         self.problem: KafkaError | None = None
-        """The last error that prevented reading of the partitions that the group has assigned. None without
-        such an error."""
+        """The error because of which the member cannot read its assigned partitions yet. None if there is no
+        such error."""
 
     def start(self, run: Callable[[], None]) -> None:
         """Start the thread, which calls *run*."""
@@ -34,7 +34,8 @@ class MembershipThread:
         self._thread.start()
 
     def joined_within(self, seconds: float) -> bool:
-        """Wait up to *seconds* until ``joined`` is done. Return True if it is done."""
+        """Wait up to *seconds* seconds until the first partitions are assigned, or an error makes that
+        impossible. Return False if neither happens in this time."""
         return bool(futures.wait([self.joined], seconds).done)
 
     def wait_until_joined(self, timeout: float, failure: str, *, waited: float = 0.0) -> None:

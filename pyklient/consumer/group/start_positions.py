@@ -27,8 +27,8 @@ class AssignedStarts(NamedTuple):
     """The points at which assigned partitions begin."""
 
     committed: Mapping[TopicPartition, OffsetAndMetadata | None]
-    """The offset of each partition that is committed or stored in the offset store. None for a partition
-    without such an offset."""
+    """For each partition, its committed offset or its offset in the offset store. None if it has no such
+    offset."""
     points: Mapping[TopicPartition, StartPoint]
     """The start points of the partitions that begin at a time or an offset that the program has chosen."""
     found: Mapping[TopicPartition, int]
@@ -57,8 +57,8 @@ class StartPositions:
         self._storage = storage
         self._reset = config.auto_offset_reset
         self._blocked_since: float | None = None
-        """The time at which acquiring partitions in the offset store began to fail. None while it does not
-        fail."""
+        """The time at which acquiring partitions in the offset store began to fail, in seconds of
+        ``time.monotonic``. None if it does not fail."""
         self._timeout = max(config.heartbeat_interval_ms, config.session_timeout_ms / 3) / 1000
 
     def find(self, partitions: Collection[TopicPartition], *, created: bool) -> AssignedStarts:
@@ -79,9 +79,8 @@ class StartPositions:
         partitions that the client has not owned without a gap.
 
         If a message is in hand, the position is the offset of this message, unless the committed offset
-        includes the message. With an offset store, no position is returned: all partitions begin at their
-        stored positions. The streams of a mirror have no positions here either: their partitions begin at
-        the committed offsets.
+        includes the message. No position is returned in two cases: with an offset store, all partitions begin
+        at their stored positions, and in a mirror, they begin at their committed offsets.
         """
         if isinstance(self._storage, SavedPositions) or self._choice.subscription.continues_at_committed:
             return {}
@@ -141,8 +140,8 @@ class StartPositions:
         """Acquire the partitions in *starts*, and return their stored positions. A partition without a stored
         offset gets its offset in *starts*.
 
-        If retriable errors prevent this for a minute, a loop that waits for messages raises an error: perhaps
-        a transaction of the loop's own program blocks the store.
+        If retriable errors prevent this for a minute, make loops that wait for messages raise an error,
+        because an open transaction of the program itself may block the store.
         """
         began = time.monotonic()
         try:

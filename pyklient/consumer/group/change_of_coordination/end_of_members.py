@@ -35,8 +35,9 @@ def await_end_of_members(
     """Wait until all members whose option ``coordination`` is *coordination* have left the group *group_id*.
 
     This is a dialogue with ZooKeeper or with brokers. *members* are the members found so far. *look* returns
-    a dialogue that looks for members again. *pause* returns the step by which a dialogue waits for a number
-    of seconds. Raises KafkaTimeoutError after *timeout* seconds. The error names the remaining members.
+    a dialogue that returns the members which are left. *pause* takes a number of seconds, and returns the
+    request that makes this dialogue wait for so long. Raises KafkaTimeoutError after *timeout* seconds. The
+    error names the remaining members.
     """
     began = clock()
     if members:

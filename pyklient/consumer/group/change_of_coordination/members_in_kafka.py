@@ -39,8 +39,9 @@ def wait_for_members_in_kafka(
     """Wait until the group *group_id* has no members that Kafka coordinates and that read a topic of
     *subscription*. Raise KafkaTimeoutError after *timeout* seconds.
 
-    If a member was killed, the coordinator removes it after its session time-out. If the brokers do not
-    answer, log a warning and return, because a group in ZooKeeper works without a group coordinator.
+    Members that were killed count until the coordinator removes them, after their session time-outs. If the
+    brokers do not answer, log a warning and return, because a group in ZooKeeper works without a group
+    coordinator.
     """
     look = partial(_members_in_kafka, group_id, subscription)
     try:

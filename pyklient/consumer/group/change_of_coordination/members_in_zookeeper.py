@@ -20,8 +20,8 @@ def wait_for_members_in_zookeeper(
     """Wait until the group *group_id* has no members in ZooKeeper. Raise KafkaTimeoutError after *timeout*
     seconds.
 
-    If a member was killed, ZooKeeper deletes its node when its session ends. Raises RegistryConnectionError
-    if ZooKeeper cannot be reached within *connection_timeout* seconds.
+    Members that were killed count until ZooKeeper ends their sessions and deletes their nodes. Raises
+    RegistryConnectionError if ZooKeeper cannot be reached within *connection_timeout* seconds.
     """
     look = partial(_members_in_zookeeper, group_id)
     if members := registry.play(look(), min(timeout, connection_timeout)):

@@ -33,7 +33,7 @@ a new group is shorter: the coordinator waits three seconds for other members to
 
 
 class ClassicMembership:
-    """The Membership for Kafka's classic group protocol. *coordinator* is the client of the group's
+    """The Membership for Kafka's classic group protocol. *coordinator* sends requests to the group
     coordinator."""
 
     def __init__(

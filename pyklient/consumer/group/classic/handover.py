@@ -1,8 +1,8 @@
 """Hands partitions over between the group and the assignment handler, while heartbeats continue.
 
 A second thread calls the assignment handler to revoke and assign partitions, and the group thread sends
-heartbeats until that call has returned. So neither a slow handler of messages nor a slow rebalance listener
-ends the session. During a rebalance, the handler of messages and the listener together may take
+heartbeats until that call has returned. So the session does not end while the program works on a message for
+a long time, or while a rebalance listener runs. During a rebalance, both together may take
 ``rebalance_timeout_ms``.
 """
 
@@ -64,8 +64,8 @@ class Handover:
         """True if the member has given back partitions, and must join again so that other members get
         them."""
         self._noticed: Event | None = None
-        """The event that a heartbeat has led to during the last call of the handler, such as Event.LOST. None
-        if the heartbeats showed no change."""
+        """The event that a heartbeat has led to during the newest call of the handler, such as Event.LOST.
+        None if the heartbeats showed no change."""
         self.thread = RebalanceThread(f"pyklient-rebalance-{config.group_id}", done=group_thread.wake)
 
     def begin(self) -> None:
@@ -185,7 +185,8 @@ class Handover:
         return Event.LOST
 
     def give_up(self) -> None:
-        """Stop reading all partitions at once, because the group has removed the member while it joined."""
+        """Stop reading all partitions and do not wait for messages in hand, because the group has removed the
+        member while it joined."""
         self._handler.lost(self._owned)
         self._revoke(self._owned, 0.0)
 
@@ -207,9 +208,10 @@ class Handover:
             self._owned = self._owned.difference(partitions)
 
     def _call(self, call: Callable[[], None]) -> None:
-        """Let the rebalance thread run *call*. Until *call* returns, this thread sends heartbeats.
+        """Make the rebalance thread call *call*, and send heartbeats from the calling thread until *call*
+        returns.
 
-        Raises the exception that *call* raises, or ClosedError when the client is closed.
+        Raises the exception that *call* raises. Raises ClosedError if the client is closed meanwhile.
         """
         done = self.thread.call(call)
         self._noticed = None

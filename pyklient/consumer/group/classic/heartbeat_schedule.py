@@ -53,8 +53,8 @@ class HeartbeatSchedule:
             self.due_at = self._ran_at
 
     def slept_too_long(self) -> bool:
-        """Return True if the group thread has not run for longer than ``session_timeout_ms``. Then the
-        process or the machine was suspended, and the group must have removed the member."""
+        """Return True if the group thread has not run for longer than ``session_timeout_ms``. In this case
+        the process or the machine was suspended, and the group has surely removed the member."""
         before, self._ran_at = self._ran_at, time.monotonic()
         slept = self._ran_at - before
         if slept <= self._member.session_timeout_ms / 1000 + _LONGEST_DELAY:

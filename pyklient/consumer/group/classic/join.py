@@ -43,8 +43,8 @@ def join(member: Member, reason: str) -> Dialogue[list[TopicPartition] | None]:
     """Take part in the next generation of the group, and return the partitions that *member* gets in it. The
     group coordinator logs the text *reason* (KIP-800).
 
-    Return None if the group has removed the member. The member has then lost the partitions that it kept
-    while it joined.
+    Return None if the member kept partitions while it joined, and has lost them because the group has removed
+    it.
 
     If an error is temporary, try again. Otherwise raise it, for instance if the group does not accept the
     member, if the group uses other assignors, or if another process has taken over the ``group_instance_id``.

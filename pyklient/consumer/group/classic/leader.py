@@ -90,7 +90,7 @@ def _checked(
     *members*.
 
     Raises ValueError if *assigned* names a member or a partition that does not exist, or assigns a partition
-    twice.
+    to two members.
     """
     if not isinstance(assigned, Mapping):
         raise TypeError(f"assign() returned {assigned!r}, not a mapping from member ids to partitions")

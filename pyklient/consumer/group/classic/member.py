@@ -67,7 +67,8 @@ class Member:
 
     @property
     def confirmed_until(self) -> float:
-        """The time until which the group keeps this member even if the member sends no further heartbeat."""
+        """The time, in seconds of ``time.monotonic``, until which the group keeps this member even if the
+        member sends no further heartbeat."""
         return self.confirmed_at + self.session_timeout_ms / 1000
 
     @property
@@ -84,7 +85,8 @@ class Member:
         self.state = next_state(TRANSITIONS, self.state, event)
 
     def forget(self, code: int = 0) -> None:
-        """Make the member join as a new member next time, because of the error *code*.
+        """Make the member join as a new member next time. *code* is the error that is the reason, or 0 if the
+        member has left.
 
         After ILLEGAL_GENERATION, the member keeps its member id. With a new id, it would make the group wait
         in vain for a member with the old id.

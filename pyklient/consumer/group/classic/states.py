@@ -12,7 +12,7 @@ class State(StrEnum):
 
     OUTSIDE = "outside"
     """The member is not in the group: it has not joined yet, or it has left. It leaves if the client closes,
-    or if its loop asks for no message for max_poll_interval_ms."""
+    or if the program's loop has not asked for a message for max_poll_interval_ms."""
     JOINING = "joining"
     """The member has asked to join, and waits until the other members have joined."""
     SYNCING = "syncing"
@@ -32,19 +32,19 @@ class Event(StrEnum):
     protocol."""
 
     START = "start"
-    """The member begins to join the group, because the program reads its streams."""
+    """The member begins to join the group: it is new, or its loop has asked for a message again."""
     JOINED = "joined"
     """A generation has begun, and the member belongs to it."""
     ASSIGNED = "assigned"
     """The member has got its partitions."""
     REJOIN = "rejoin"
-    """The group rebalances, or this member is its leader and has noticed a change of partitions."""
+    """The group rebalances, or this member begins a rebalance, for example after a change of its topics."""
     LOST = "lost"
     """The coordinator has removed the member, or has begun a generation without it."""
     STALLED = "stalled"
-    """The loop has asked for no message for max_poll_interval_ms, although a message waits."""
+    """The program's loop has not asked for a message for max_poll_interval_ms, although a message waits."""
     RELEASED = "released"
-    """The member has given its old partitions back, or keeps them while it joins."""
+    """The member has given its partitions back, or has found that it may keep them while it joins."""
     CLOSE = "close"
     """The client closes, or cannot go on."""
 

@@ -84,7 +84,7 @@ class FencedOffsetStorage:
         self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity
     ) -> "Future[Rejections] | None":
         """Store *positions*. Reject all of them if the session in which the member got its partitions is
-        over. Return None if they cannot be sent now.
+        over. Return a future that gets the rejected positions, or None if the positions cannot be sent now.
 
         The call waits for ZooKeeper for at most two seconds.
         """

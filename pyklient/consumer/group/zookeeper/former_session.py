@@ -23,8 +23,8 @@ class FormerSession:
         self._seen_since: float | None = None
 
     def seen(self) -> None:
-        """Remember that another session has a node of the member's name. Raise RegistryError if the node has
-        existed for so long that it cannot belong to an earlier session of the same member."""
+        """Remember that another session has a node of the member's name. Raise RegistryError if such a node
+        was first seen so long ago that it cannot belong to an earlier session of the same member."""
         now = time.monotonic()
         self._seen_since = self._seen_since or now
         if now - self._seen_since > self._longest:

@@ -97,8 +97,8 @@ def read_group(member: ZooKeeperMember) -> RegistryDialogue[GroupView]:
     """Read the group of *member*, and return its content: its members, their topics, the partitions of these
     topics, and the brokers.
 
-    ZooKeeper then tells the member of the next change of any of these. A topic that does not exist is logged.
-    Raises RegistryError if another session has a node of the member's name.
+    ZooKeeper will tell the member of the next change of any of these. Topics that *member* names and that do
+    not exist are logged. Raises RegistryError if another session has a node of the member's name.
     """
     brokers, members = yield from all_answers(
         [Children(paths.BROKER_IDS, watch=True), Children(paths.consumer_ids(member.group_id), watch=True)]
@@ -161,7 +161,7 @@ def _subscription(
     member: ZooKeeperMember, consumer_id: str, consumer: ConsumerNode, content: bytes
 ) -> Subscription:
     """Return the subscription of the member *consumer_id*, whose node contains *consumer*. *content* is the
-    same content as bytes, for an error.
+    content of the node as bytes, for the text of an error.
 
     The node does not say if the member's filter selects internal topics of brokers. Assume that the filters
     of all members do the same as the filter of *member*. Scala's consumer assumes this too.
@@ -182,7 +182,8 @@ def _subscription(
 
 
 def withdraw(member: ZooKeeperMember) -> RegistryDialogue[None]:
-    """Delete all nodes of *member*, which cannot continue. Other members can then read its partitions."""
+    """Delete all nodes of *member*, because it cannot continue. Other members can then read its
+    partitions."""
     yield from release(member)
     path = paths.consumer(member.group_id, member.consumer_id)
     node = yield Read(path)
@@ -191,7 +192,8 @@ def withdraw(member: ZooKeeperMember) -> RegistryDialogue[None]:
 
 
 def rebalance(member: ZooKeeperMember) -> RegistryDialogue[Mapping[TopicPartition, ThreadId] | None]:
-    """Give back the owner nodes of *member*, compute the assignment again, and create the new owner nodes.
+    """Delete the owner nodes of *member*, read the group, compute the assignment, and create the new owner
+    nodes.
 
     Return the partitions assigned to *member*, or None if other members own some of them.
     """
@@ -210,8 +212,8 @@ def rebalance(member: ZooKeeperMember) -> RegistryDialogue[Mapping[TopicPartitio
 
 def _warn_of_missing_topics(member: ZooKeeperMember, partitions: Mapping[str, list[int]]) -> None:
     """Log the topics that do not exist although *member* subscribes to them by name. *partitions* has the
-    partitions of each topic, and none for a topic that does not exist. A topic is logged again only if it has
-    existed since the last time."""
+    partitions of each topic, and none for a topic that does not exist. Do not log a topic again while it
+    stays missing."""
     before = member.missing
     member.missing = frozenset(topic for topic in member.subscription.named if not partitions.get(topic))
     if missing := sorted(member.missing - before):

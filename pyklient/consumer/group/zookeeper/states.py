@@ -17,16 +17,18 @@ class State(StrEnum):
     REBALANCING = "rebalancing"
     """The member gives its partitions back, computes the assignment and creates its owner nodes."""
     WAITING = "waiting"
-    """An attempt to rebalance has failed. The member owns nothing until the next attempt."""
+    """The member waits for the next attempt to rebalance. It owns nothing if the failed attempt has given its
+    partitions back."""
     STABLE = "stable"
     """The member owns its partitions, and waits for changes of the group."""
     IDLE = "idle"
     """All attempts have failed. The member waits for a change of the group, or for the next round of
     attempts."""
     LEAVING = "leaving"
-    """The member commits and ends its session, which removes its nodes."""
+    """The member stops reading and commits."""
     CLOSED = "closed"
-    """The member has left and will not come back."""
+    """The member does not read any more, and will not join again. Its nodes are deleted when the client ends
+    the session."""
 
 
 class Event(StrEnum):
@@ -50,7 +52,7 @@ class Event(StrEnum):
     CLOSE = "close"
     """The client closes, or cannot go on."""
     LEFT = "left"
-    """The member's session with ZooKeeper has ended."""
+    """The member has stopped reading and committed."""
 
 
 TRANSITIONS: Final = MappingProxyType(

@@ -60,8 +60,8 @@ def assign_range_to_threads(
 def assign_round_robin_to_threads(
     threads: ThreadsOfTopic, partitions: PartitionsOfTopic
 ) -> dict[TopicPartition, ThreadId]:
-    """Assign the partitions of all topics to the threads in turn. Each partition skips the threads that do
-    not belong to its topic. Return the thread of each partition.
+    """Assign the partitions of all topics to the threads in turn. Threads that do not belong to the topic of
+    a partition are skipped. Return the thread of each partition.
 
     The partitions are sorted by Java's hashes of ``[topic,partition]``, so that the partitions of one topic
     do not follow each other.
@@ -85,4 +85,5 @@ ZOOKEEPER_ASSIGNORS: Mapping[str, AssignToThreads] = {
     "range": assign_range_to_threads,
     "roundrobin": assign_round_robin_to_threads,
 }
-"""The assignors that can be named in ``partition_assignment_strategy``."""
+"""The assignors that a member of a ZooKeeper group can use, by their names in
+``partition_assignment_strategy``."""

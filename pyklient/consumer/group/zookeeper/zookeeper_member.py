@@ -17,8 +17,8 @@ __all__ = ["ZooKeeperMember"]
 _BETWEEN_REBALANCES = 2
 """The number by which the generation of a ZooKeeper member grows at each assignment.
 
-It is 2, so that two assignments of one member never have consecutive generations: another member may have
-owned a partition in between.
+It is 2, because consecutive generations would mean that nobody else owned the member's partitions between the
+two assignments. In a ZooKeeper group, another member may have owned one.
 """
 
 
@@ -40,8 +40,8 @@ class ZooKeeperMember:
     """The partitions that this member reads, each with the thread (the stream of this member) to which it is
     assigned."""
     waits_for: str = ""
-    """A text for messages. It names the partitions that other members had not given back at the last attempt
-    to rebalance, each with its owner."""
+    """A text for errors and the log, which names the partitions that other members had not given back at the
+    last attempt to rebalance, each with its owner."""
     nodes: set[TopicPartition] = field(default_factory=set)
     """The partitions whose owner nodes this member has created, or may have created."""
 
@@ -50,7 +50,7 @@ class ZooKeeperMember:
 
     @property
     def assign(self) -> AssignToThreads:
-        """The function of the member's assignor. It assigns the partitions of the group."""
+        """The function by which the member's assignor computes the assignment of the whole group."""
         return ZOOKEEPER_ASSIGNORS[self.assignor]
 
     @property
@@ -71,7 +71,7 @@ class ZooKeeperMember:
         self.state = next_state(TRANSITIONS, self.state, event)
 
     def begin_generation(self, session_id: int | None) -> None:
-        """Remember that a new assignment of the member begins. Its owner nodes belong to the session
-        *session_id*."""
+        """Remember that a new assignment of the member begins, whose owner nodes belong to the ZooKeeper
+        session *session_id*."""
         self.session_id = session_id
         self.generation += _BETWEEN_REBALANCES

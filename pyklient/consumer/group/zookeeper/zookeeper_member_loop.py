@@ -45,9 +45,9 @@ _TICK = 1.0
 to which the brokers deny access."""
 _WHILE_TAKEN = 0.2
 _FOR_IN_HAND = 0.5
-"""The fraction of the time for all attempts of a rebalance in which a member waits until its loops have
-finished their messages in hand. In the remaining time, the member commits, and other members make their last
-attempt."""
+"""The fraction of the time from the first to the last attempt of a rebalance for which a member waits for its
+messages in hand. The remaining time is for its commit, and for attempts of the members that wait for its
+partitions."""
 
 
 class ZooKeeperMemberLoop:
@@ -74,7 +74,7 @@ class ZooKeeperMemberLoop:
         self._revocation_timeout = self._attempts.duration * _FOR_IN_HAND
         self._closing = False
         self._changed = False
-        """True if something of the group in ZooKeeper has changed since this thread last read the group."""
+        """True if the group in ZooKeeper has changed since this thread last read it."""
         self._expired = False
         self._renew = False
         """True if the node of the member must be written again, because its subscription has changed."""
@@ -96,7 +96,8 @@ class ZooKeeperMemberLoop:
         self._thread.wake()
 
     def session_changed(self, event: SessionEvent) -> None:
-        """Make the thread react to *event* of the session. A thread of the session calls this."""
+        """Make the thread react to *event*, a change of the ZooKeeper session. The session calls this on a
+        thread of its own."""
         if event is SessionEvent.EXPIRED:
             self._expired = True
             self._handler.lost(tuple(self._member.owned))  # so that a revocation under way waits no longer
@@ -160,8 +161,8 @@ class ZooKeeperMemberLoop:
         self._member.on(event)
 
     def _rebalance(self) -> None:
-        """Make one attempt to rebalance. If it fails, wait before the next attempt. Give up after the last
-        attempt.
+        """Make one attempt to rebalance. If it fails, set the time of the next attempt, or give up after the
+        last attempt of a round.
 
         Raise the error if another attempt cannot succeed, for example because of an access list. After a
         failure because of the content of a node, make another attempt, because somebody may repair the node.
