@@ -67,8 +67,8 @@ class Broker:
     >>> with Broker() as broker:
     ...     producer = Producer(broker.bootstrap_servers)
 
-    Each partition has one replica, in this process: acknowledged records survive a crash of the process, but
-    not of the machine. All methods except ``start`` and ``close`` may be called from several threads.
+    Each partition has only one replica. Acknowledged records survive a crash of the process, but not of the
+    machine. All methods except ``start`` and ``close`` may be called from several threads.
     """
 
     def __init__(
@@ -120,8 +120,8 @@ class Broker:
         """Open the data directory, listen for clients, and return when they can connect.
 
         The broker accepts no connection before it has checked all logs, so that a client that can connect
-        also gets responses. The broker may still be loading groups. Requests about such a group get the error
-        COORDINATOR_LOAD_IN_PROGRESS, and clients then try again. Raises BrokerConnectionError if the port is
+        also gets responses. Groups may still be loading when this method returns. Requests about them get the
+        error COORDINATOR_LOAD_IN_PROGRESS, and clients try again. Raises BrokerConnectionError if the port is
         not available, and ConfigurationError if the data directory is in use or has files of another program.
         """
         if self._thread is not None:
@@ -303,7 +303,7 @@ class Broker:
             node.close(record_clean_shutdown=not data.temporary)
 
     def _task_ended(self, task: "asyncio.Task[None]") -> None:
-        """Log the error and stop the broker if *task* has failed: the broker cannot work without it."""
+        """If *task* has failed, log its error and stop the broker, which cannot work without this task."""
         if task.cancelled() or (error := task.exception()) is None:
             return
         assert self._stop is not None
@@ -343,9 +343,9 @@ class Broker:
             warnings.warn(f"{what} was not closed", ResourceWarning, stacklevel=1)
 
     def forget_in_child(self) -> None:
-        """Close the sockets that a child process has inherited from the broker by a fork.
+        """Close the broker's sockets in a child process, which has inherited them by a fork.
 
-        Otherwise the connections would stay open in the child after the broker has closed them.
+        Otherwise a connection would stay open after the broker in the parent process has closed it.
         """
         self._forked = True
         if self._server is not None:

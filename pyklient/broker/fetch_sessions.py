@@ -78,10 +78,10 @@ class FetchSession:
         self.epoch = self.epoch + 1 if self.epoch < _LAST_EPOCH else 1
 
     def has_changed(self, asked: RequestedPartition, data: PartitionData) -> bool:
-        """Return True if *data* has records or an error, or if its offsets differ from those in the last
-        response for the partition.
+        """Return True if *data* has records or an error, or if its offsets differ from those that the last
+        call for this partition has stored. Store its offsets for the next call.
 
-        The caller must send *data* if the result is True: the next call compares with the offsets in it.
+        If the result is True, the caller must send *data*, so that the client also has these offsets.
         """
         key = _key(asked)
         if key not in self.requested:

@@ -1,5 +1,5 @@
-"""Regular expressions that are matched in linear time. RE2, which Kafka uses for patterns of clients, does
-the same.
+"""Regular expressions that are matched in linear time, as by RE2, which Kafka uses for patterns that clients
+send.
 
 Python's ``re`` takes exponential time for some patterns, so that one request could stop the broker.
 """
@@ -14,8 +14,8 @@ __all__ = ["LinearPattern", "PatternError"]
 _LONGEST: Final = 1_000
 _DEEPEST: Final = 50
 _MOST_STEPS: Final = 500
-"""The limits of a pattern: its characters, the depth of its groups, and the steps of its automaton, in which
-``a{9}`` has nine steps."""
+"""The largest number of steps in the automaton of a pattern, in which ``a{9}`` has a step for each ``a``.
+``_LONGEST`` limits the characters of a pattern, and ``_DEEPEST`` the depth of its groups."""
 _REPEATS: Final = {"*": (0, None), "+": (1, None), "?": (0, 1)}
 _COUNTS: Final = re.compile(r"\{(\d{1,4})(?:(,)(\d{0,4}))?\}", re.ASCII)
 _ESCAPE: Final = re.compile(r"\\(?:[dDwWsS]|[^\w\s])", re.ASCII)
@@ -163,7 +163,7 @@ class _Parser:
         return tuple(parts)
 
     def _single(self) -> _Part:
-        """Parse a group, or an expression for one character."""
+        """Parse the next part, a group or an expression for one character, and return it."""
         here = self._next()
         if here == "(":
             self._read(_GROUP)

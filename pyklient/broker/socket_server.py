@@ -58,8 +58,8 @@ class SocketServer:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def close_sockets(self) -> None:
-        """Close the sockets that a child process has inherited by a fork. The connections of the parent
-        process stay open."""
+        """Close the sockets in a child process, which has inherited them by a fork. The connections of the
+        parent process stay open."""
         self._listener.close()
         for accepted in self._connections.values():
             accepted.close()

@@ -1,4 +1,5 @@
-"""Writes the committed offsets of a group into ZooKeeper. Consumers, Admin and the broker use it."""
+"""The dialogues that write the committed offsets of a group into ZooKeeper, for consumers, Admin and the
+broker."""
 
 from collections.abc import Mapping
 

@@ -86,8 +86,9 @@ class KazooRequests:
     ) -> list[Any]:
         """Send *requests* together, and return their answers in the same order.
 
-        The answer to a request that ZooKeeper has rejected is a KafkaError. Raises KafkaTimeoutError after
-        *deadline*, and RegistryConnectionError or SessionExpiredError if the connection fails meanwhile.
+        *watch* is called after a change of a node that a request watches. If ZooKeeper rejects a request, its
+        answer is a KafkaError. Raises KafkaTimeoutError after *deadline*, and RegistryConnectionError or
+        SessionExpiredError if the connection fails meanwhile.
         """
         answers: list[Any] = [None] * len(requests)
         parents: dict[str, AsyncResult[Any]] = {}

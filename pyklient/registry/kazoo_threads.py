@@ -1,4 +1,4 @@
-"""The threads, the socket and the log messages of kazoo, adapted for ``ZooKeeper``."""
+"""The threads, the socket and the log messages of the library kazoo, adapted for the class ``ZooKeeper``."""
 
 import logging
 import math
@@ -27,9 +27,9 @@ _ATTEMPTS: Final = 2
 class KazooThreads(SequentialThreadingHandler):
     """Starts the three threads of a session, and stores its socket.
 
-    One thread reads and writes the connection, one calls functions after changes of nodes that they watch,
-    and one completes the answers to requests. The socket is stored because shutting it down ends the session
-    even if a server does not respond.
+    One thread reads and writes the connection, one calls functions after changes of watched nodes, and one
+    completes the answers to requests. The socket is stored so that ``cut`` can shut it down. Then no thread
+    waits for a server that does not respond.
     """
 
     def __init__(self, tls: ssl.SSLContext | None, session_timeout: float) -> None:
@@ -125,10 +125,10 @@ class KazooThreads(SequentialThreadingHandler):
         return super().select(reads, writes, errors, self._attempt_timeout(timeout))
 
     def _attempt_timeout(self, timeout: float | None) -> float | None:
-        """Return the time-out of a wait, in seconds, for which kazoo has asked for *timeout*.
+        """Return *timeout*, the seconds for which kazoo wants to wait for a server, or a lower limit.
 
-        A wait for a server that does not continue the session must end before the session does: a server
-        that is starting may accept a connection and never answer.
+        The limit applies while kazoo connects an existing session again. A server that is starting may accept
+        a connection and never answer. kazoo must then try another server before the session expires.
         """
         if not self._connects_again:
             return timeout
@@ -150,10 +150,10 @@ class KazooThreads(SequentialThreadingHandler):
 
 
 class KazooLog(logging.LoggerAdapter[logging.Logger]):
-    """Passes kazoo's log messages on, with warnings at the level DEBUG.
+    """Passes kazoo's log messages on: errors at their own level, all others at the level DEBUG.
 
-    kazoo logs a warning for each failed attempt to connect. ``ZooKeeper`` logs one warning instead. If a host
-    name cannot be resolved, the error is stored in *threads* for this warning.
+    kazoo logs a warning for each failed attempt to connect. The class ``ZooKeeper`` logs only one in all. If
+    a host name cannot be resolved, the error is stored in *threads* for that warning.
     """
 
     def __init__(self, logger: logging.Logger, threads: KazooThreads) -> None:

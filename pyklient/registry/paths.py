@@ -75,8 +75,8 @@ def owners(group_id: str) -> str:
 
 
 def partition_owners(group_id: str, topic_name: str) -> str:
-    """Return the path of a node in ZooKeeper. It has a child for each partition of the topic that a member of
-    the group owns."""
+    """Return the ZooKeeper path of the node whose children are the partitions of a topic that the members of
+    a group own."""
     return f"{owners(group_id)}/{topic_name}"
 
 

@@ -57,10 +57,11 @@ class RejectedSession:
     def is_over(self, connected: socket.socket) -> bool:
         """Return True if the session must be given up. *connected* is a new connection to a server.
 
-        Before the session time-out has passed, the result is False. After that, the calls do these steps:
+        The result is False if no session exists, and until the session time-out has passed since the first
+        call for a session. After that, the calls do these steps, until a server accepts the session:
 
-        1. Each call asks the server over *connected* for a new session, until the server grants one. The call
-           then raises ConnectionError, because *connected* cannot be used any more.
+        1. Each call asks a server over *connected* for a new session, and raises ConnectionError, because
+           *connected* cannot be used any more. This step ends when a server grants a new session.
         2. The next call returns False, so that the caller tries the existing session once more.
         3. The call after that returns True.
         """

@@ -50,8 +50,9 @@ _REJECTED: Final = (
 class ZooKeeper:
     """A session with ZooKeeper, which begins with the first request. Safe to use from several threads.
 
-    If the connection is lost, it is opened again. If the session ends, a new session begins. *on_change*
-    functions and listeners are called in the session's own threads. They may only wake other threads.
+    If the connection is lost, it is opened again. If the session ends, a new session begins. Listeners, and
+    functions that are called after changes of nodes, run in the session's own threads. They may only wake
+    other threads.
     """
 
     def __init__(self, settings: ZooKeeperSettings) -> None:
@@ -141,8 +142,8 @@ class ZooKeeper:
     def ask(
         self, request: RegistryRequest, timeout: float, on_change: Callable[[], None] | None = None
     ) -> Any:
-        """Send one request and return the answer. *on_change* is called once after the next change of the
-        node if the request has ``watch=True``, and when the connection is lost."""
+        """Send one request and return the answer. If the request has ``watch=True``, *on_change* is called
+        after the next change of the node, or when the connection is lost."""
         return self._carry_out(request, AnswerDeadline(timeout), on_change)
 
     def close(self) -> None:
@@ -217,8 +218,8 @@ class ZooKeeper:
             raise KafkaTimeoutError(f"the operation on {self} did not end within {deadline.timeout:.3g} s")
 
     def _connect(self, deadline: AnswerDeadline) -> None:
-        """Wait until there is a session. Raises RegistryConnectionError if there is none before
-        *deadline*."""
+        """Wait until a server has accepted the session. Raises RegistryConnectionError after *deadline*, and
+        AuthenticationError if ZooKeeper does not accept the user."""
         waits = min(deadline.left, deadline.timeout)
         while not self._client.connected:
             if self._client.client_state == KeeperState.AUTH_FAILED:

@@ -107,9 +107,9 @@ _WITHOUT_EFFECT = (
 def topic_config_defs(config: BrokerConfig) -> list[TopicConfigDef]:
     """Return all settings that a topic may have, with the defaults from *config*.
 
-    The broker applies only the settings that have a ``sentence``. It accepts, stores and reports the others
-    too, so that programs that set them can run, but they have no effect: nothing is recompressed or
-    replicated.
+    The broker applies only the settings that have a ``sentence``. The other settings, such as those of
+    replication, have no effect. The broker still accepts, stores and reports them, so that programs that set
+    them can run.
     """
     return [
         TopicConfigDef(

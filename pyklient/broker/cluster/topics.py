@@ -136,9 +136,9 @@ class Topics:
         return Topic(name, uuid4().bytes, checked, self._new_partitions(name, range(partitions)))
 
     def prepare_growth(self, name: str, total: int) -> tuple[Topic, list[Partition]]:
-        """Return the topic *name*, and the partitions to add, so that it has *total* partitions. The caller
-        adds these partitions with ``add_partitions``. Raises ApiError if the topic does not exist or
-        cannot have that many partitions.
+        """Return the topic *name*, and the new partitions that bring its number of partitions to *total*.
+        The caller adds them with ``add_partitions``. Raises ApiError if the topic does not exist, already
+        has *total* partitions or more, or cannot have that many.
         """
         topic = self._by_name.get(name)
         if topic is None:

@@ -53,8 +53,7 @@ class Group:
 
     @property
     def idle(self) -> bool:
-        """True if the group has no members and expects none. The group expects a client to which the broker
-        has sent a member id, until the client joins or its time to join is over."""
+        """True if the group has no members, and no client has a member id with which it may still join."""
         return self.state is GroupState.EMPTY and not self._pending
 
     def join(self, request: JoinRequest, answer: Callable[[JoinResult], object]) -> None:
@@ -201,7 +200,8 @@ class Group:
             member.reply_join(_join_result(self, member))
 
     def sync(self, request: SyncRequest, answer: Callable[[SyncResult], object]) -> None:
-        """Call *answer* with the member's assignment after the group's leader has sent all assignments."""
+        """Call *answer* with the assignment of the member that sent *request*, as soon as the group's leader
+        has sent all assignments. After an error, call *answer* with the error code at once."""
         try:
             member = self.verify(request.member_id, request.instance_id, request.generation)
             _check_protocol(self, request)

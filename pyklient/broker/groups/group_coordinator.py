@@ -49,7 +49,7 @@ class GroupCoordinator:
         self._deleted_topics: set[str] = set()
         """The topics that were deleted before all groups were loaded."""
         self._forget_idle_at = _MAX_IDLE_GROUPS
-        """The number of groups at which the next new group causes a search for idle groups."""
+        """If there are this many groups when a group is created, idle groups are deleted first."""
 
     @property
     def groups(self) -> list[Group]:
@@ -61,17 +61,18 @@ class GroupCoordinator:
         return not all(self.partitions.is_loaded(partition) for partition in self.partitions.all())
 
     def check_loaded(self, group_id: str) -> None:
-        """Raise ApiError (COORDINATOR_LOAD_IN_PROGRESS) if the group *group_id* is perhaps not loaded yet."""
+        """Raise ApiError (COORDINATOR_LOAD_IN_PROGRESS) if the partition that stores the group *group_id* is
+        not loaded yet."""
         if not self.partitions.is_loaded(self.partitions.of_group(group_id)):
             raise ApiError(
                 ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"group {group_id!r} is still being loaded; ask again"
             )
 
     def load(self) -> Generator[None]:
-        """Restore all groups. This is a generator, so that the event loop can serve clients between two
-        steps.
+        """Restore all groups, delete the committed offsets of missing topics, and compact the logs.
 
-        If the log cannot be written, the groups are restored nevertheless, and the error is logged.
+        If a log cannot be written, its groups are restored nevertheless, and the error is logged. This is a
+        generator, so that the event loop can serve clients between two steps.
         """
         for partition in self.partitions.all():
             if partition.loaded:
@@ -281,8 +282,8 @@ class GroupCoordinator:
         """Delete the groups that have neither members nor committed offsets, so that unused groups do not
         accumulate in memory.
 
-        The next search is due when the number of groups has doubled, so that the cost for each new group
-        stays the same, however many groups are in use.
+        The next call is due when the number of groups has doubled, so that the average cost for a new group
+        does not grow with the number of groups.
         """
         for group in self.groups:
             self._forget_if_idle(group)

@@ -24,11 +24,11 @@ def expired_offsets(
 ) -> list[TopicPartition]:
     """Return the partitions whose committed *offsets* in *group* have expired.
 
-    The offsets of a group that has lost its members expire together, *retention_ms* after *empty_since_ms*,
-    the time at which the last member left.
-    While consumers use the group, an offset expires *retention_ms* after its commit if no member subscribes
-    to its topic. No offset expires during a rebalance. In a group that never had members, an offset expires
-    *retention_ms* after its commit. An offset with an expire timestamp expires at that time instead.
+    If the last member has left the group, all offsets expire *retention_ms* after *empty_since_ms*, the time
+    at which it left. If the group never had members, an offset expires *retention_ms* after its commit. If
+    the group has members, the same applies to offsets of topics to which no member subscribes. No offset
+    expires during a rebalance, or if the subscriptions are not known. An offset with an expire timestamp
+    expires at that time instead.
     """
     subscribed: set[str] = set()
     if group.protocol_type is not None and group.state is not GroupState.EMPTY:

@@ -46,7 +46,7 @@ class OffsetsPartition:
 
     @property
     def name(self) -> str:
-        """The name of the partition with the name of its topic, for log messages."""
+        """The topic and number of the partition, such as ``__consumer_offsets-7``, for log messages."""
         return self._log.directory.name
 
     @property
@@ -56,8 +56,8 @@ class OffsetsPartition:
 
     @property
     def topics(self) -> set[str]:
-        """The names of all topics for which a group has committed offsets, even in transactions that are
-        still open."""
+        """The names of all topics for which groups have committed offsets. This includes offsets in
+        transactions that have not ended yet."""
         committed = {partition.topic for offsets in self._committed.values() for partition in offsets}
         return committed | self._pending.topics
 
@@ -66,8 +66,8 @@ class OffsetsPartition:
         return self._committed.get(group_id, {})
 
     def pending(self, group_id: str) -> set[TopicPartition]:
-        """Return the partitions for which a group has committed offsets in transactions that are still
-        open."""
+        """Return the partitions for which a group has committed offsets in transactions that have not ended
+        yet."""
         return self._pending.partitions(group_id)
 
     def generation(self, group_id: str) -> GroupMetadataValue | None:
@@ -123,16 +123,16 @@ class OffsetsPartition:
         self._pending.add(producer.producer_id, group_id, offsets, log_offset)
 
     def end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
-        """The transaction of a producer has ended: commit or forget the offsets that belong to it. The
-        transaction marker must be in the log already."""
+        """Commit or discard the offsets that belong to a producer's transaction. The caller has written the
+        marker that ends the transaction into the log."""
         self._records += 1
         self._end_transaction(producer_id, is_commit=is_commit)
 
     def store_generation(self, group_id: str, generation: GroupMetadataValue, now_ms: int) -> None:
         """Store a completed *generation* of the group, so that the group can be restored after a restart.
 
-        Raises OSError if the log cannot be written. Even then, a generation without members replaces the
-        previous generation in memory, because its time decides when the offsets of the group expire.
+        Raises OSError if the log cannot be written. In memory, a generation without members replaces the
+        previous one even then: its timestamp decides when the offsets of the group expire.
         """
         if not generation.members:
             self._generations[group_id] = generation
@@ -168,7 +168,7 @@ class OffsetsPartition:
         self._delete(found, now_ms)
 
     def _stored(self, group_id: str) -> set[TopicPartition]:
-        """Return the partitions for which a group has committed offsets, even in open transactions."""
+        """Return the partitions for which a group has committed offsets, in or outside transactions."""
         return self._committed.get(group_id, {}).keys() | self._pending.partitions(group_id)
 
     def _delete(self, offsets: Sequence[tuple[str, TopicPartition]], now_ms: int) -> None:
@@ -184,7 +184,8 @@ class OffsetsPartition:
         self._records += len(records)
 
     def _set(self, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
-        """Set the committed *offsets* of a group. Their records are the newest in the log."""
+        """Set the committed *offsets* of a group, whose records are at the end of the log. Older pending
+        offsets for the same partitions are then outdated."""
         self._committed.setdefault(group_id, {}).update(offsets)
         self._pending.outdate(group_id, offsets)
 

@@ -52,8 +52,8 @@ class OffsetsPartitions:
         return partition.loaded and partition is not self.restoring
 
     def check_loaded(self, index: int) -> None:
-        """Raise ApiError (COORDINATOR_LOAD_IN_PROGRESS) if the groups of the partition *index* are
-        perhaps not loaded yet."""
+        """Raise ApiError (COORDINATOR_LOAD_IN_PROGRESS) if the node has the partition *index*, but has not
+        loaded all its groups yet."""
         partition = self.find(index)
         if partition is not None and not self.is_loaded(partition):
             raise ApiError(
@@ -61,8 +61,8 @@ class OffsetsPartitions:
             )
 
     def end_transaction(self, index: int, producer_id: int, *, is_commit: bool) -> None:
-        """Commit or forget the offsets that belong to a producer's transaction, after a marker that ends the
-        transaction was written into the partition *index*."""
+        """Commit or discard the offsets that belong to a producer's transaction. The caller has written the
+        marker that ends the transaction into the partition *index*."""
         partition = self.find(index)
         if partition is not None:
             partition.end_transaction(producer_id, is_commit=is_commit)

@@ -1,6 +1,6 @@
-"""The offsets that groups have committed in transactions that are still open (KIP-98).
+"""The pending offsets: those that groups have committed in transactions that have not ended yet (KIP-98).
 
-They become committed offsets when their transaction commits. If it aborts, they are forgotten.
+When a transaction commits, its pending offsets become committed offsets. When it aborts, they are discarded.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,8 +12,7 @@ from pyklient.topic_partition import TopicPartition
 __all__ = ["NEWEST", "PendingOffsets"]
 
 NEWEST: Final = 1 << 63
-"""A number that is greater than each offset of a log. It is the position of a record that is newer than all
-others."""
+"""A number that is greater than each offset in a log. It stands for the offset of the newest record."""
 
 
 class _PendingOffset(NamedTuple):
@@ -23,11 +22,12 @@ class _PendingOffset(NamedTuple):
 
 
 class PendingOffsets:
-    """The pending offsets of all groups that one partition of ``__consumer_offsets`` stores.
+    """The pending offsets in one partition of ``__consumer_offsets``: those that groups have committed in
+    transactions that have not ended yet.
 
-    If a group commits several offsets for a partition, the newest record in the log counts. So a pending
-    offset is outdated if a later record of the same group and partition takes effect first, before the
-    transaction of the pending offset is committed.
+    If a group commits several offsets for a partition, the one whose record is last in the log counts. So a
+    pending offset is outdated, and has no effect, if a later record for the same group and partition takes
+    effect before the transaction of the pending offset ends.
     """
 
     def __init__(self) -> None:
@@ -35,16 +35,16 @@ class PendingOffsets:
 
     @property
     def groups(self) -> set[str]:
-        """The ids of all groups that have committed offsets in transactions that are still open."""
+        """The ids of all groups that have pending offsets."""
         return {group_id for groups in self._by_producer.values() for group_id in groups}
 
     @property
     def topics(self) -> set[str]:
-        """The names of all topics for which a transaction that is still open commits an offset."""
+        """The names of all topics for which groups have pending offsets."""
         return {partition.topic for group_id in self.groups for partition in self.partitions(group_id)}
 
     def partitions(self, group_id: str) -> set[TopicPartition]:
-        """Return the partitions for which transactions that are still open commit offsets of the group."""
+        """Return the partitions for which the group has pending offsets."""
         if not self._by_producer:
             return set()
         return {partition for groups in self._by_producer.values() for partition in groups.get(group_id, ())}
@@ -63,8 +63,8 @@ class PendingOffsets:
             pending[partition] = _PendingOffset(committed, log_offset + at)
 
     def outdate(self, group_id: str, partitions: Iterable[TopicPartition], log_offset: int = NEWEST) -> None:
-        """Remember that the log has a newer offset of the group for *partitions*, at *log_offset*. A pending
-        offset before it has no effect when its transaction commits."""
+        """Mark the pending offsets of the group for *partitions* as outdated if their records are before
+        *log_offset*, where the log has a newer offset. They have no effect when their transaction commits."""
         if not self._by_producer:
             return
         for partition in partitions:
@@ -75,8 +75,8 @@ class PendingOffsets:
                     pending[partition] = found._replace(is_outdated=True)
 
     def end(self, producer_id: int, *, is_commit: bool) -> dict[str, dict[TopicPartition, CommittedOffset]]:
-        """Remove the offsets that a producer committed in its transaction, because the transaction has ended.
-        If the transaction has committed, return the offsets that are not outdated, by group."""
+        """Remove the pending offsets of a producer, whose transaction has ended. Return those that take
+        effect now, by group: the offsets that are not outdated if *is_commit* is true, and otherwise none."""
         ended = self._by_producer.pop(producer_id, {})
         if not is_commit:
             return {}

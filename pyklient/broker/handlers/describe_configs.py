@@ -70,8 +70,8 @@ class _Setting(NamedTuple):
 def describe_configs(
     node: NodeState, request: DescribeConfigsRequest, _: RequestContext
 ) -> DescribeConfigsResponse:
-    """Return the settings of each topic or broker that the request names: the settings that it asks for, or
-    all settings if it does not list any."""
+    """Return the settings of each topic or broker that the request names. If the request lists settings for
+    a topic or broker, return only these."""
     return DescribeConfigsResponse(
         results=[_describe(node, request, resource) for resource in request.resources]
     )

@@ -6,8 +6,8 @@ __all__ = ["fenced_code"]
 
 
 def fenced_code(code: ErrorCode, *, knows_fenced: bool = False) -> ErrorCode:
-    """Return the error code for a response: *code*, with one exception. If *knows_fenced* is false, the
-    version of the response is too old for PRODUCER_FENCED, and INVALID_PRODUCER_EPOCH replaces it."""
+    """Return *code*, but INVALID_PRODUCER_EPOCH instead of PRODUCER_FENCED if *knows_fenced* is false. This
+    means that the version of the response is too old for PRODUCER_FENCED."""
     if code is ErrorCode.PRODUCER_FENCED and not knows_fenced:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     return code

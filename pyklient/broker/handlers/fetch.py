@@ -85,7 +85,8 @@ def _response(fetch_context: FetchContext, result: _Result) -> FetchResponse:
 async def _wait_for_records(
     loop: asyncio.AbstractEventLoop, logs: list[PartitionLog], seconds: float
 ) -> None:
-    """Wait until the high watermark of one of *logs* moves, for at most *seconds*."""
+    """Wait until new records can be read from one of *logs*, or one of them is deleted. Wait for at most
+    *seconds*."""
     woken = loop.create_future()
 
     def wake() -> None:
@@ -163,8 +164,8 @@ def _slice(
 def _aborted(
     log: PartitionLog, fetch_offset: int, records: FileSlice | Buffer | None
 ) -> list[FetchResponse.FetchableTopicResponse.PartitionData.AbortedTransaction]:
-    """Return the aborted transactions that have records in *records*, for a consumer with
-    ``read_committed``."""
+    """Return the aborted transactions that have records in *records*, from *fetch_offset* on. A consumer
+    with ``read_committed`` needs them to skip these records."""
     if not isinstance(records, FileSlice):
         return []
     return [
@@ -178,7 +179,7 @@ def _converted(found: FileSlice, *, magic: int, offset: int) -> Buffer:
     not know format 2.
 
     If *found* is only the beginning of a batch, it is returned unchanged. The length of a batch is at the
-    same position in every format, so the client can tell that the batch is too large for it.
+    same position in every format, so the client can tell that the batch is larger than its limit.
     """
     data = found.read()
     try:

@@ -8,8 +8,8 @@ __all__ = ["check_offset"]
 
 
 def check_offset(node: NodeState, topic: str, partition: int, metadata: str | None) -> ErrorCode:
-    """Return the error of a commit for *partition* of *topic*: UNKNOWN_TOPIC_OR_PARTITION,
-    OFFSET_METADATA_TOO_LARGE or NONE."""
+    """Return the error code for the commit of an offset for *partition* of *topic*, with the text *metadata*:
+    UNKNOWN_TOPIC_OR_PARTITION, OFFSET_METADATA_TOO_LARGE or NONE."""
     try:
         node.cluster.topics.partition(topic, partition)
     except ApiError as error:

@@ -123,8 +123,8 @@ def _one_group(node: NodeState, request: OffsetFetchRequest) -> OffsetFetchRespo
 
 
 def _unstable(node: NodeState, group_id: str, *, stable: bool) -> set[TopicPartition]:
-    """Return the partitions for which transactions that are still open commit offsets of the group. Return
-    none if the client does not ask for *stable* offsets (KIP-447)."""
+    """Return the partitions for which the group has committed offsets in transactions that have not ended
+    yet. If *stable* is false, the client does not ask for stable offsets (KIP-447): return an empty set."""
     return node.group_coordinator.partitions.of_group(group_id).pending(group_id) if stable else set()
 
 
@@ -133,14 +133,16 @@ def _stable(
     unstable: set[TopicPartition],
     partition: TopicPartition,
 ) -> tuple[CommittedOffset, ErrorCode]:
-    """Return the committed offset of *partition*, or an error if it is in *unstable*."""
+    """Return the committed offset of *partition*, and an error code. If *partition* is in *unstable*, the
+    error code is UNSTABLE_OFFSET_COMMIT, and there is no offset."""
     if partition in unstable:
         return _NO_OFFSET, ErrorCode.UNSTABLE_OFFSET_COMMIT
     return committed.get(partition, _NO_OFFSET), ErrorCode.NONE
 
 
 def _committed(node: NodeState, group_id: str) -> tuple[Mapping[TopicPartition, CommittedOffset], ErrorCode]:
-    """Return the committed offsets of a group, and the error if this node cannot return them."""
+    """Return the committed offsets of a group, and an error code. If this node cannot return them, return
+    no offsets and the error; otherwise the error code is NONE."""
     try:
         return node.group_coordinator_of(group_id).committed(group_id), ErrorCode.NONE
     except ApiError as error:

@@ -36,11 +36,11 @@ def write_compacted(
     producers: ProducerStates,
     path: Path,
 ) -> Generator[None, None, int]:
-    """Write the newest record of each key in *segments* to the new file *path*, and return their number.
+    """Write the newest record of each key in *segments* to the new file *path*. Return the number of records
+    in the file, including transaction markers.
 
     *aborted* are the aborted transactions of *segments*. Transaction markers are kept only for the producers
-    in *producers*. This is a generator, so that a caller with an event loop can do other work between two
-    steps.
+    in *producers*. This is a generator, so that an event loop can do other work between two steps.
     """
     skipped = _AbortedRecords(aborted)
     newest: dict[bytes | None, int] = {}
@@ -79,7 +79,7 @@ def write_compacted(
 
 
 class _AbortedRecords:
-    """The batches of aborted transactions."""
+    """The batches of the aborted *transactions*. The operator ``in`` tells if a batch is one of them."""
 
     def __init__(self, transactions: Iterable[AbortedTransaction]) -> None:
         self._spans: dict[int, list[tuple[int, int]]] = {}

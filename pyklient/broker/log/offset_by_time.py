@@ -49,7 +49,8 @@ def first_since(segments: Sequence[Segment], timestamp_ms: int) -> OffsetAndTime
 
 
 def newest_record(segments: Sequence[Segment]) -> OffsetAndTimestamp | None:
-    """Return the first record that has the largest timestamp of all. Return None if there are no records."""
+    """Return the record with the largest timestamp: the first one if there are several. Return None if there
+    are no records."""
     segment = max(segments, key=lambda segment: segment.max_timestamp)
     return first_since(segments, segment.max_timestamp) if segment.size else None
 
@@ -58,7 +59,7 @@ def segment_offsets_before(
     segments: Sequence[Segment], timestamp_ms: int, max_offsets: int, now_ms: int
 ) -> list[int]:
     """Return the base offsets of the segments that were last written at *timestamp_ms* or before, with the
-    newest first. *timestamp_ms* may also be LATEST or EARLIEST.
+    newest first. *timestamp_ms* may also be LATEST for all segments, or EARLIEST for the first one.
 
     This is the answer to ListOffsets version 0. It has at most *max_offsets* offsets. The end of the log
     counts as the base offset of one more segment, which was written at *now_ms*.

@@ -52,7 +52,7 @@ class AppendResult(NamedTuple):
 
 
 class ProducerIdentity(NamedTuple):
-    """The producer in whose transaction the broker itself appends records."""
+    """The id of a producer, and its epoch."""
 
     producer_id: int
     epoch: int
@@ -61,7 +61,7 @@ class ProducerIdentity(NamedTuple):
 class LocatedBatch(NamedTuple):
     """A batch and its segment: the batch that contains an offset, or the first batch after this offset.
 
-    ``scanned`` is the number of bytes that were searched from the position in the index to this batch.
+    The search began at the last suitable entry of the sparse index, ``scanned`` bytes before the batch.
     """
 
     segment: Segment
@@ -215,8 +215,8 @@ class PartitionLog:
         self.watermarks.advance(self.end_offset, self._first_open_offset())
 
     def _first_open_offset(self) -> int | None:
-        """Return the first offset of the oldest open transaction that is still in the log; None if there is
-        no open transaction."""
+        """Return the first offset of the oldest open transaction, or the log start offset if that is larger;
+        None if no transaction is open."""
         found = self.producers.first_open_offset
         return None if found is None else max(found, self.start_offset)
 

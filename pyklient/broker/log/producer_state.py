@@ -172,8 +172,9 @@ class ProducerStates:
         *,
         transactional: bool = False,
     ) -> None:
-        """Remember a batch that has been appended to the log at *base_offset*. If it is *transactional*, it
-        may begin a transaction. *first_sequence* is -1 if the batch has no sequence number."""
+        """Remember a batch that has been appended to the log at *base_offset*. A *transactional* batch begins
+        a transaction if the producer has none open. *first_sequence* is -1 if the batch has no sequence
+        number."""
         state = self._active(producer_id, epoch)
         if first_sequence != _NO_SEQUENCE:
             last_sequence = (first_sequence + count - 1) % _SEQUENCE_MODULUS
@@ -194,7 +195,8 @@ class ProducerStates:
         return first_offset
 
     def _active(self, producer_id: int, epoch: int) -> _Producer:
-        """Return the state of a producer that has just been active with *epoch*."""
+        """Return the state of a producer, after making it the most recently active one, with *epoch*. If
+        *epoch* is new, the batches of the previous epoch are forgotten."""
         state = self._states.get(producer_id)
         if state is None:
             state = self._states[producer_id] = _Producer(epoch)

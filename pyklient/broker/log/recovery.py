@@ -31,8 +31,8 @@ def new_segment(directory: Path, base_offset: int, config: LogConfig) -> Segment
 def restore_segments(
     directory: Path, config: LogConfig, state: LogState, producers: ProducerStates
 ) -> list[Segment] | None:
-    """Open the segments of a log, and restore *producers*. Both come from *state*, which a clean shutdown has
-    saved. Return None if the files do not match *state*."""
+    """Open the segments of a log as described by *state*, which a clean shutdown has saved, and add the saved
+    producers to *producers*. Return None if the files do not match *state*."""
     segments = [new_segment(directory, each.base_offset, config) for each in state.segments]
     known = {segment.base_offset for segment in segments}
     if known.issuperset(_base_offsets(directory)) and all(
@@ -99,7 +99,8 @@ def end_transaction(
     to_disk: bool = True,
 ) -> None:
     """Remember in *producers* that *marker* has ended a transaction. If the transaction was aborted, add
-    it to the transaction index of *segment*, which contains the marker at *offset*."""
+    it to the transaction index of *segment*, which contains the marker at *offset*. If *to_disk* is false,
+    add it only in memory."""
     first_offset = producers.end_transaction(marker, timestamp_ms)
     if first_offset is None or marker.is_commit:
         return

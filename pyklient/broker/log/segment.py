@@ -121,8 +121,8 @@ class Segment:
     def recover(self) -> Iterator[BatchHeader]:
         """Read and check the whole segment file, and yield the header of each valid batch.
 
-        The bytes after the last valid batch are cut off, and the index is built again. The caller adds the
-        aborted transactions.
+        The bytes after the last valid batch are cut off, and the offset index is built again. The caller
+        builds the transaction index.
         """
         fd = self.descriptor()
         end = os.fstat(fd).st_size

@@ -164,7 +164,7 @@ def _create_ephemeral(
     """Create the ephemeral node at *path*. Return True, or False if this session has already created it.
 
     If an earlier session of this broker has left the node, the dialogue waits until ZooKeeper deletes it, for
-    at most *wait_seconds*. *is_own* tells whether this broker has created an existing node. Raises
+    at most *wait_seconds*. *is_own* returns True for a node that this broker has created. Raises
     ConfigurationError if the node belongs to another broker, or is not deleted in time.
     """
     waited = 0.0

@@ -72,8 +72,9 @@ class Registration:
         self._session.add_listener(self._on_session_event)
 
     async def find_cluster(self, broker_id: int) -> FoundCluster:
-        """Return the cluster id and the topics that are in ZooKeeper, before this broker begins to serve
-        clients. Raises RegistryConnectionError if ZooKeeper cannot be reached within the session time-out."""
+        """Return the cluster id and the topics that are in ZooKeeper. Raises RegistryConnectionError if
+        ZooKeeper cannot be reached within the session time-out, and ConfigurationError if a broker with
+        another id than *broker_id* is registered there."""
         look = partial(self._session.ask, Children(paths.BROKER_IDS), self._connection_timeout)
         await self._loop.run_in_executor(self._executor, look)
         found = await self.play(find_cluster(broker_id), _START_SECONDS)

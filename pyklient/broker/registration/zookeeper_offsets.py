@@ -16,8 +16,8 @@ def read_offsets(
 ) -> RegistryDialogue[dict[TopicPartition, int | NodeContentError]]:
     """Return the offsets that a group has committed in ZooKeeper, by partition.
 
-    If the ZooKeeper node of a partition does not contain an offset, the result has an error for this
-    partition.
+    The result has no entry for a partition without a ZooKeeper node. If the node does not contain an offset,
+    the entry is an error.
     """
     where = {paths.committed_offset(group_id, each.topic, each.partition): each for each in partitions}
     nodes: list[Node | None] = yield from all_answers(map(Read, where))

@@ -28,7 +28,7 @@ class MarkerWriter:
 
     def write(self, where: TopicPartition, marker: TransactionMarker, version: int, now_ms: int) -> None:
         """Write *marker* into the partition *where*. In a partition of ``__consumer_offsets``, also commit or
-        forget the offsets of groups that belong to the transaction.
+        discard the offsets that groups have committed in the transaction.
 
         *version* is the version of transactions that the producer uses. Raises ApiError if the partition does
         not exist, if its leader is not running or still loads its groups, or if the marker is too old. Raises

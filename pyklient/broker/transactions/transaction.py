@@ -73,8 +73,8 @@ class Transaction:
 
     @property
     def is_epoch_exhausted(self) -> bool:
-        """True if the producer has no epoch left and needs another id. One epoch is kept to fence the
-        producer."""
+        """True if the producer has no epoch left and needs another id. The largest epoch is reserved: it
+        only fences the producer."""
         return self.epoch >= _MAX_EPOCH - 1
 
     def initialized(

@@ -207,8 +207,8 @@ class TransactionCoordinator:
     def _complete(self, transaction: Transaction, now_ms: int) -> None:
         """Write the markers of *transaction*, and then store that it has ended.
 
-        If a marker cannot be written now, the transaction stays as it is, and ``end_transactions`` tries
-        again.
+        If a marker cannot be written now, the transaction does not end, and ``end_transactions`` tries again.
+        A partition gets no marker if it was deleted, or if it has a newer epoch of the producer.
         """
         marker = TransactionMarker(
             transaction.producer_id,
@@ -274,8 +274,8 @@ class TransactionCoordinator:
         self._partition(transaction.transactional_id).store(transaction, now_ms)
 
     def _replace(self, transaction: Transaction) -> None:
-        """Replace the state of a transactional id in memory, but not in the log. After a restart, the
-        coordinator completes the transaction again from the state in the log."""
+        """Replace the state of a transactional id in memory only. The log keeps the previous state, from
+        which the coordinator completes the transaction after a restart."""
         partition = self._partition(transaction.transactional_id)
         partition.transactions[transaction.transactional_id] = transaction
 
