@@ -1,5 +1,5 @@
-"""Fetch sessions (KIP-227): the broker remembers which partitions a client fetches, and which offsets the
-last responses contained for them.
+"""Fetch sessions (KIP-227): the broker remembers which partitions a client fetches, and which high watermark
+and log start offset the client knows of each.
 
 The client's next request names only the partitions that it adds or removes, and the response names only the
 partitions that have changed. A session is kept until its client closes it or the cache is full. If the cache

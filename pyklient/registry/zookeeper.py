@@ -122,8 +122,8 @@ class ZooKeeper:
         *on_change* is called once after the next change of each node that the dialogue reads with
         ``watch=True``. It is also called when the connection is lost, because changes may then go unnoticed.
         If a node is watched twice with the same function, a change calls the function once. Raises the
-        exceptions of the dialogue, and KafkaTimeoutError after *timeout* seconds. With *per_answer*, each
-        answer of ZooKeeper restarts this time.
+        exceptions of the dialogue, and KafkaTimeoutError after *timeout* seconds. With *per_answer*, these
+        seconds begin again with each answer of ZooKeeper.
         """
         deadline = AnswerDeadline(timeout, per_answer=per_answer)
         try:

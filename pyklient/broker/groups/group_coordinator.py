@@ -47,7 +47,7 @@ class GroupCoordinator:
         self._timers = timers
         self._groups: dict[str, Group] = {}
         self._deleted_topics: set[str] = set()
-        """The topics that were deleted before all groups were loaded."""
+        """The topics that were deleted before all groups were loaded. ``load`` deletes their offsets."""
         self._forget_idle_at = _MAX_IDLE_GROUPS
         """If there are this many groups when a group is created, idle groups are deleted first."""
 
@@ -201,7 +201,7 @@ class GroupCoordinator:
 
     def delete_topic(self, topic: str) -> None:
         """Delete the committed offsets of all groups for the deleted topic *topic*, so that a new topic of
-        the same name starts without any."""
+        the same name starts without committed offsets."""
         for partition in self.partitions.all():
             if partition.loaded:
                 partition.delete_topics({topic}, _now_ms())

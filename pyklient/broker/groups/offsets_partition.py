@@ -158,7 +158,7 @@ class OffsetsPartition:
 
     def delete_topics(self, topics: Collection[str], now_ms: int) -> None:
         """Delete the committed offsets of all groups for the deleted *topics*, so that a new topic of the
-        same name starts without any."""
+        same name starts without committed offsets."""
         found = [
             (group_id, partition)
             for group_id in self._committed.keys() | self._pending.groups

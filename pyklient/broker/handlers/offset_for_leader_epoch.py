@@ -14,7 +14,8 @@ def offset_for_leader_epoch(
 ) -> OffsetForLeaderEpochResponse:
     """Return the end offset of a leader epoch, which is the offset after its last record.
 
-    All records belong to the current epoch, because leaders do not change in this broker.
+    In this broker, leaders do not change, and all records belong to the current epoch. For any other epoch,
+    the end offset in the response is -1.
     """
     return OffsetForLeaderEpochResponse(
         topics=[

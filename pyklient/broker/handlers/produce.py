@@ -134,8 +134,9 @@ def _begin_in_partition(
     """Make sure that the partition *where* belongs to the transaction of *producer*, so that the transaction
     coordinator will write a transaction marker into it (KIP-890).
 
-    From version 12 of Produce on, the request itself adds the partition. Before, the producer must have added
-    it with AddPartitionsToTxn.
+    From version 12 of Produce on, the request itself adds the partition. Before version 12, the producer must
+    have added it with AddPartitionsToTxn. Raises ApiError if the partition does not belong to the
+    transaction.
     """
     try:
         coordinator = node.controller.transaction_coordinator_of(transactional_id)

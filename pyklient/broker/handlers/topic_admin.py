@@ -76,9 +76,9 @@ def _create(
 def _plan(node: NodeState, asked: CreateTopicsRequest.CreatableTopic) -> _Plan:
     """Return the number of partitions and the settings of a topic to create.
 
-    A count of -1 in the request stands for the broker's default. KIP-464 allows -1 from version 4 on, but
-    every Kafka since 2.4 accepts it in all versions, and clients rely on that. Raises ApiError if the request
-    asks for replicas that this broker cannot have.
+    If the request has -1 as the number of partitions or replicas, this stands for the broker's default.
+    KIP-464 allows -1 from version 4 on, but every Kafka since 2.4 accepts it in all versions, and clients
+    rely on that. Raises ApiError if the request asks for replicas that this broker cannot have.
     """
     configs = {config.name: config.value for config in asked.configs}
     if asked.assignments:

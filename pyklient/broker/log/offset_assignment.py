@@ -29,8 +29,8 @@ class AssignedRecords(NamedTuple):
 
 
 def overwrite_offsets(batch: RecordBatch, base_offset: int, append_time_ms: int | None) -> AssignedRecords:
-    """Write offsets from *base_offset* on into the header of a batch of format 2. The records of the batch
-    need not change.
+    """Give the records of a batch of format 2 the offsets from *base_offset* on. Only the header of the batch
+    changes, because its records have relative offsets.
 
     If *append_time_ms* is given, this time, in milliseconds since 1970, replaces the producer's timestamps.
     """

@@ -98,8 +98,8 @@ class Segment:
         """Open the segment with *state*, which a clean shutdown has saved. Return False if the files do not
         match *state*.
 
-        Reads the indexes, and checks the batches after the last entry of the offset index: they must be
-        valid, and the last of them must end at the end of the file.
+        Only the indexes and the batches from the last indexed batch on are read. These batches must be valid,
+        and the last of them must end at the end of the file.
         """
         try:
             size = os.stat(self.path).st_size

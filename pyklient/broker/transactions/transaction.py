@@ -113,9 +113,9 @@ class Transaction:
         """Raise ApiError (PRODUCER_FENCED) unless *expected* may go on with this transactional id after an
         error.
 
-        *expected* is the identity that the producer had before the error, or None if it does not name one.
-        Its producer id must be the present one of this transactional id, or the one that was replaced because
-        it had no epoch left.
+        *expected* is the identity that the producer had before the error. Its producer id must be the present
+        one of this transactional id, or the one that was replaced because it had no epoch left. None, from a
+        producer that starts anew, is always accepted.
         """
         if expected is None or self.epoch == _NONE or expected.producer_id == self.producer_id:
             return
@@ -199,8 +199,8 @@ class Transaction:
         """Return the state after the coordinator has decided to abort the ongoing transaction. The producer's
         epoch is incremented, so that the producer is fenced.
 
-        As in Kafka since 4.1, a producer of version 2 may continue: when it also asks to abort the
-        transaction, it gets the new epoch, unless another producer has started meanwhile.
+        As in Kafka since 4.1, a producer of *version* 2 can still get the new epoch: with a request to abort
+        the transaction, unless another producer has started meanwhile.
         """
         bumped = version >= EPOCH_BUMP
         return self._after(
