@@ -2,8 +2,8 @@
 
 ``name`` is the name of the kernel in use. ``file`` is the file of the compiled kernel, empty for the Python
 kernel. ``not_compiled`` is the reason why the compiled kernel is not used. The environment variable
-``PYKLIENT_KERNEL`` chooses a kernel explicitly (``is_pinned``). If that kernel cannot be loaded, an
-ImportError is raised, so that a test run or a benchmark never measures another kernel than intended.
+``PYKLIENT_KERNEL`` chooses a kernel explicitly; ``is_pinned`` is then True. If that kernel cannot be loaded,
+an ImportError is raised, so that a test run or a benchmark never measures another kernel than intended.
 """
 
 import os

@@ -1,8 +1,8 @@
 """The mark of a compiled kernel: a text in its file that identifies the sources from which it was built.
 
-A kernel that was built from other sources than those in the clone may not fit the Python modules around it.
-Therefore its mark is compared before any of its code runs. The build runs this file by itself, so the file
-imports nothing of the package. It does without ``pathlib``, whose import takes time whenever a client starts.
+A kernel that was built from other sources may not fit the Python modules around it. Therefore its mark is
+compared before any of its code runs. The build runs this file by itself, so the file imports nothing of the
+package. It does without ``pathlib``, whose import takes time whenever a client starts.
 """
 
 import mmap

@@ -84,7 +84,7 @@ class Batch(DeliveryState):
         return self.records
 
     def release_records(self) -> None:
-        """Free the memory of a sealed batch's records. A payload that was returned before stays valid."""
+        """Free the memory of a sealed batch's records. Bytes that ``payload`` has returned stay valid."""
         self.records = bytearray()
 
 
@@ -273,9 +273,10 @@ class Appender(OpenBatches[Batch]):
     size of a batch in bytes (a single record may be larger). *memory_limit* is the largest number of bytes
     that all batches together may use until their records are stored or have failed.
 
-    If the user has given *functions*, ``send`` calls them for each record of a topic that it knows. If it
-    declines the record then, *decline* gets the encoded key and value, and two more arguments: True, and the
-    partition that the partitioner has chosen, or None. So no function is called twice for a record.
+    *functions* are the user's encoders and partitioner. For a record of a known topic, ``send`` calls them
+    first. If it cannot append the record after that, *decline* gets the encoded key and value, and two more
+    arguments: True, and the partition that the partitioner has chosen, or None. So no function is called
+    twice for a record.
     """
 
     __module__ = "pyklient.kernel"
@@ -329,8 +330,8 @@ class Appender(OpenBatches[Batch]):
         headers: Headers | None,
         on_delivery: OnDelivery | None,
     ) -> Delivery:
-        """Call the user's functions for a record, and then append the record. The functions may call any
-        method of the producer, so the topic is looked up again after each of them."""
+        """Call the user's functions for a record, and then append the record. Look up the topic again after
+        each function, because the functions may call any method of the producer."""
         key_encoder, value_encoder, partitioner = self._functions
         if key_encoder is not None:
             key = encoded_bytes("key", key, key_encoder(key))
@@ -359,7 +360,7 @@ class Appender(OpenBatches[Batch]):
         headers: Headers | None,
         on_delivery: OnDelivery | None,
     ) -> Delivery | None:
-        """Append a record, or return None if the record is declined."""
+        """Append a record and return its delivery. Return None if ``send`` must call *decline* instead."""
         if (
             (headers is not None and not has_plain_headers(headers))
             or not is_plain(key, value)
@@ -427,8 +428,8 @@ class Appender(OpenBatches[Batch]):
     ) -> Delivery | None:
         """Append a record to the batch under construction of partition *number* of the topic *known*, or
         return None if it does not fit into this batch. The caller must hold the lock. If *any_size* is true,
-        an empty batch accepts every record. If *only* is (batch, index), the record is appended at this index
-        of this batch or not at all."""
+        an empty batch accepts a record of any size. If *only* is (batch, index), the record is appended at
+        this index of this batch or not at all."""
         while (batch := known.batches[number]) is not None:
             filled = batch._filled
             size, index = filled

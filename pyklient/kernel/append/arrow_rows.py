@@ -83,7 +83,7 @@ def append_rows(
     Stop at the first row that does not fit into its batch, or after about ``AT_ONCE`` bytes. Return the
     number of appended rows, and a list of tuples (batch, first, stop), ordered by partition: the records
     *first* to *stop* - 1 of that batch were appended. If no row was appended, the caller must pass the next
-    row to ``send``. With encoders or a partitioner, no row is appended.
+    row to ``send``. If the producer has encoders or a partitioner, no row is appended.
     """
     known = appender._sendable.get(topic)
     if known is None or not 0 <= start <= rows.count or known.count <= 0 or not appender._plain:

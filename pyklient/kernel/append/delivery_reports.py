@@ -1,4 +1,4 @@
-"""The results of the records in a batch: stores delivery reports, collects callbacks, and lets callers wait.
+"""Stores the results of the records in a batch (delivery reports), collects callbacks, and lets callers wait.
 
 Both kernels share this part of a batch, but the compiled kernel has its own ``__init__`` and ``report``,
 which do the same. The code does not run once per record, except for records that fail or for which callers
@@ -52,7 +52,7 @@ class DeliveryReport(NamedTuple):
     """The result for the records *first* to *stop* - 1 of a batch.
 
     ``base_offset`` is the offset of record *first*, -1 if unknown. ``timestamp_ms`` is the broker's time, -1
-    if the records keep their own timestamps.
+    if the records keep their own timestamps. ``error`` is None if the records are stored.
     """
 
     first: int
@@ -80,9 +80,8 @@ class DeliveryState(ABC):
         """Functions that wake the callers that wait for this batch. Only the tracker adds and removes
         them."""
         self.failure_round = 0
-        """The number of the tracker's round in which the failures of this batch were counted. When the
-        tracker has reported all failures to the user, it begins a new round. Failures of earlier rounds do
-        not count any more."""
+        """The number of the round in which the tracker has counted the failures of this batch. A round ends
+        when the tracker has reported all failures to the user, and they do not count any more."""
         self._tracker = tracker
         self._reports: list[DeliveryReport] = []
         # Each delivery is followed by its callback: a flat list saves an object per pair.
@@ -98,7 +97,7 @@ class DeliveryState(ABC):
 
     @abstractmethod
     def release_records(self) -> None:
-        """Free the memory of a sealed batch's records. A payload that was returned before stays valid."""
+        """Free the memory of a sealed batch's records. Bytes that ``payload`` has returned stay valid."""
 
     def report(
         self, first: int, stop: int, base_offset: int, timestamp_ms: int, error: KafkaError | None

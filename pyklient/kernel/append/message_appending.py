@@ -23,14 +23,13 @@ def append_messages(
     their topic. A copy goes to the partition of its message if *keep_partition* is true. Otherwise the key
     decides, as in ``send``. If a message has no timestamp, its copy gets the present time.
 
-    Stop at the first message that has another topic or partition, does not fit into its batch, or is not made
-    of bytes. Stop also after about ``AT_ONCE`` bytes.
+    Stop at the first message that has another topic or partition than message *start*, does not fit into its
+    batch, or has a key or value that is not bytes. Stop also after about ``AT_ONCE`` bytes.
 
     Return the number of appended copies, and a list of tuples (batch, first, stop), ordered by partition: the
-    records *first* to *stop* - 1 of that batch were appended. Return also the partition of each copy, or
-    nothing if the list has only one tuple.
-    If no copy was appended, the caller must pass the next message to ``send``. With encoders or a
-    partitioner, no copy is appended.
+    records *first* to *stop* - 1 of that batch were appended. Return also the partitions of the copies, or an
+    empty sequence if the list has only one tuple. If no copy was appended, the caller must pass the next
+    message to ``send``. If the producer has encoders or a partitioner, no copy is appended.
     """
     runs: dict[int, tuple[Batch, int, int]] = {}
     targets = array("i")

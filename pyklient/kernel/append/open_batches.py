@@ -42,8 +42,8 @@ def capacity_for(have: int, needed: int, expected: int, most: int, free_memory: 
 
     Usually the capacity doubles: larger steps would waste memory if there are many partitions. There are two
     exceptions, because moving a large batch is expensive. A new batch gets the *expected* size at once, and a
-    large batch grows eightfold. Such a step is limited to *share*, the part of *free_memory* for each open
-    batch.
+    large batch grows eightfold. Such a step is limited to *share*, which is *free_memory* divided by the
+    number of open batches.
 
     *most* is the usual limit of the capacity: the result is above *most* only if *needed* is. If
     *free_memory* is too small for the step, the batch gets about half of *free_memory*, so that it need not
@@ -64,8 +64,9 @@ class OpenBatches(Generic[B]):
     """The part of an Appender that stores topics and open batches, and accounts for memory. The other part,
     in the kernel, appends records.
 
-    In a kernel without a lock, both parts may run at the same time in different threads. Therefore a batch is
-    sealed before the sender gets it, and the kernel checks each partition count that it reads from this part.
+    In the compiled kernel, the other part acquires no lock, so that both parts may run at the same time in
+    different threads. Therefore a batch is sealed before the sender gets it, and the kernel checks each
+    partition count that it reads from this part.
     """
 
     OVERHEAD: Final = BATCH_COST + CALLBACK_COST
@@ -148,8 +149,9 @@ class OpenBatches(Generic[B]):
                 known.sticky_bytes = 0
 
     def sticky_bytes(self, topic: str) -> int:
-        """Return the size in bytes of the batches of the sticky partition of *topic* that were sealed since
-        it was chosen. Records with a key count too. If no partition was chosen yet, return NEVER_CHOSEN."""
+        """Return the size in bytes of all batches of *topic*'s sticky partition that were sealed since this
+        partition was chosen. Records with a key count too. If no partition was chosen yet, return
+        NEVER_CHOSEN."""
         known = self._known.get(topic)
         return 0 if known is None else int(known.sticky_bytes)
 
@@ -171,10 +173,10 @@ class OpenBatches(Generic[B]):
         """Seal the batch under construction of a partition. Begin another batch, charge its memory, and
         return it.
 
-        Return None if the topic does not have that partition (any more), or if a signal handler has just
-        begun a batch for the partition. *announce* is called with the new batch before any record can be
-        appended to it. So if Ctrl-C interrupts this call, the sender may know a batch without records, but it
-        knows every batch with records.
+        Return None if the topic does not have that partition (any more), or if a signal handler that
+        interrupted this call has begun a batch for the partition. *announce* is called with the new batch
+        before any record can be appended to it. So if Ctrl-C interrupts this call, the sender may know a
+        batch without records, but it knows every batch with records.
         """
         with self._lock:
             known = self._known.get(topic)
@@ -221,8 +223,8 @@ class OpenBatches(Generic[B]):
             self._released = min(self._released + amount, self._charged)
 
     def shut(self) -> None:
-        """Decline every ``send`` from now on, until ``open``. Acquires no lock, because it must work in a
-        child process after a fork."""
+        """Make ``send`` decline every record from now on, until ``open`` is called. Acquires no lock, because
+        it must work in a child process after a fork."""
         self._sendable = {}
         self._latest = None
 
@@ -231,8 +233,8 @@ class OpenBatches(Generic[B]):
         self._sendable = self._known
 
     def _seal(self, batches: list[Any], first: int) -> None:
-        """Seal the batches under construction of all partitions from the number *first* on. The index of a
-        batch in *batches* is its partition. Replace each sealed batch in the list by None.
+        """Seal the batches under construction in *batches* whose partition is *first* or higher, and replace
+        each of them by None. The index of a batch in the list is its partition.
 
         The list keeps its length, because a ``send`` in another thread may be using it.
         """

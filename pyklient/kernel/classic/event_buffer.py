@@ -15,7 +15,7 @@ class EventBuffer:
     """The events (messages to be sent) of a bounded queue, in order. Each call is atomic, because it holds
     *lock*.
 
-    ``EventSender.send`` adds messages only if the queue then has at most ``limit`` events. ``add`` adds
+    ``EventSender.send`` adds messages only if the queue has at most ``limit`` events afterwards. ``add`` adds
     events until the queue has *capacity* events.
     """
 
@@ -23,8 +23,7 @@ class EventBuffer:
 
     def __init__(self, capacity: int, lock: RLock) -> None:
         self.limit = capacity
-        """The largest number of events (messages) in the queue up to which ``EventSender.send`` adds
-        messages."""
+        """The number of events (messages) up to which ``EventSender.send`` fills the queue."""
         self._capacity = capacity
         self._lock = lock
         self._events: deque[Any] = deque()
@@ -33,7 +32,8 @@ class EventBuffer:
         return len(self._events)
 
     def add_below_limit(self, messages: Sequence[Any]) -> bool:
-        """Add *messages* if the queue then has at most ``limit`` events. Return True if they were added."""
+        """Add *messages* if the queue has at most ``limit`` events afterwards. Return True if they were
+        added."""
         # In the child of a fork the lock may be held for ever, and the limit is below 0.
         if len(self._events) + len(messages) > self.limit:
             return False
@@ -44,7 +44,7 @@ class EventBuffer:
             return True
 
     def add(self, events: Sequence[Any]) -> int:
-        """Add *events* in order, until there are as many as the capacity. Return how many were added."""
+        """Add *events* in order, until the queue is full. Return how many were added."""
         with self._lock:
             space = max(0, self._capacity - len(self._events))
             added = events if len(events) <= space else events[:space]
@@ -58,8 +58,8 @@ class EventBuffer:
             return [pop() for _ in range(min(most, len(self._events)))]
 
     def hold_below(self, count: int) -> bool:
-        """Make ``limit`` smaller than *count*, and return True. If there are *count* events already, change
-        nothing, and return False."""
+        """Set ``limit`` to *count* - 1, and return True. If the queue has *count* events or more already,
+        change nothing, and return False."""
         with self._lock:
             if len(self._events) >= count:
                 return False

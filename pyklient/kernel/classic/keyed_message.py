@@ -12,7 +12,8 @@ class KeyedMessage:
 
     The brokers store the message and the key, after the encoders have turned them into bytes. The partition
     key only decides the partition. Without a partition key, the key decides the partition. Key and partition
-    key are keyword arguments, because Kafka's constructor has them before the message.
+    key must be passed by keyword, because their order differs from Kafka's constructor, where they precede
+    the message.
     """
 
     __slots__ = ("key", "message", "part_key", "topic")

@@ -1,7 +1,8 @@
 """Reads the batches of a fetched buffer one after the other, for decoding into messages or into columns.
 
 Nothing here runs once per record. The loops over records are in the kernel; :class:`RecordLoops` names them.
-With the compiled kernel, nothing here runs once per batch either, except for batches that are not plain.
+With the compiled kernel, nothing here runs once per batch either, except for batches that this kernel cannot
+read by itself, such as batches of old formats.
 """
 
 from abc import ABC, abstractmethod
@@ -83,8 +84,8 @@ class BatchReader(ABC):
 
     @property
     def none_aborted_below(self) -> int:
-        """The offset below which no batch is left out any more because its transaction was aborted: no batch
-        from ``next_offset`` up to this offset belongs to an aborted transaction."""
+        """The end of a range without aborted batches: no batch from ``next_offset`` up to this offset belongs
+        to an aborted transaction."""
         return INT64_MAX if self._aborted is None else self._aborted.first_from(self.next_offset)
 
     @property
@@ -116,7 +117,7 @@ class BatchReader(ABC):
         base_timestamp: int,
         append_time: int | None,
     ) -> None:
-        """Collect the records whose offset is at least ``next_offset`` from a batch of format 2.
+        """Collect the records of a batch of format 2, from offset ``next_offset`` on.
 
         *data* has all records of the batch, encoded. *append_time* is the timestamp of all of them if the
         broker has set one, otherwise None. The other arguments are fields of the batch's header.
@@ -124,8 +125,8 @@ class BatchReader(ABC):
 
     @abstractmethod
     def add_entry(self, columns: Columns, kind: int) -> None:
-        """Collect the records whose offset is at least ``next_offset`` from an entry of format 0 or 1
-        (one record, or a compressed set of records).
+        """Collect the records of an entry of format 0 or 1 (one record, or a compressed set of records), from
+        offset ``next_offset`` on.
 
         *columns* has all records of the entry. *kind* is their timestamp type.
         """
@@ -134,8 +135,8 @@ class BatchReader(ABC):
         """Collect the records of whole batches from byte *position* on. Return the total size of these
         batches in bytes.
 
-        If a batch is malformed, and no records were collected before it, raises an error. Otherwise only the
-        batches before it are read, and the next call begins with the malformed batch.
+        If the first batch is malformed, raises an error. If a later batch is malformed, reads only the
+        batches before it; the next call begins with the malformed batch.
         """
         view = memoryview(buffer)
         start = position

@@ -50,8 +50,8 @@ def microseconds(milliseconds: memoryview, start: int, stop: int) -> memoryview 
 
 
 class ColumnBuilder:
-    """Collects records in columns, without those whose names are in *left_out*. *size* is the expected number
-    of bytes of all records."""
+    """Collects records in columns. The columns that *left_out* names are not made. *size* is the expected
+    number of bytes of all records."""
 
     def __init__(self, left_out: frozenset[str], size: int = 0) -> None:
         self.count = 0
@@ -73,7 +73,7 @@ class ColumnBuilder:
         append_time: int | None,
         start_offset: int,
     ) -> None:
-        """Append the records whose offset is at least *start_offset* from a batch of format 2.
+        """Append the records of a batch of format 2, from offset *start_offset* on.
 
         *data* has all records of the batch, encoded. *append_time* is the timestamp of all of them if the
         broker has set one, otherwise None. The other arguments are fields of the batch's header. Raises

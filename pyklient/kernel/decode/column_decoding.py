@@ -37,8 +37,8 @@ MOST_MILLISECONDS: Final = (2**63 - 1) // 1000
 to microseconds."""
 
 OPTIONAL_COLUMNS: Final = frozenset(("key", "value", "timestamp", "timestampType", "headers"))
-"""The names of the columns that can be left out. The offsets are always made, because a position is one of
-them."""
+"""The names of the columns that can be left out. The column of offsets is always made, because the position
+of a reader is read from it."""
 _ENOUGH_RECORDS: Final = 100_000
 _MOST_RESERVED: Final = ENOUGH_BYTES + (1 << 20)
 """The largest number of bytes that is reserved for the columns of a chunk. The last batch of a chunk may go
@@ -107,7 +107,7 @@ class Builder(Protocol):
         append_time: int | None,
         start_offset: int,
     ) -> None:
-        """Append the records whose offset is at least *start_offset* from a batch of format 2.
+        """Append the records of a batch of format 2, from offset *start_offset* on.
 
         *data* has all records of the batch, encoded. *append_time* is the timestamp of all of them if the
         broker has set one, otherwise None. The other arguments are fields of the batch's header. Raises
@@ -131,9 +131,9 @@ class Builder(Protocol):
         and is not damaged. Transactional batches from the offset *none_aborted_below* on are not plain.
         *decompress* gets the number of a codec and compressed records, and returns the records.
 
-        Stop after the batch with which there are *most_records* records, or *most_bytes* bytes have been
-        added. Stop before a batch that would make the added bytes more than *most_in_columns*, unless it is
-        the first.
+        Stop after the batch that brings the number of records to *most_records*, or the added bytes to
+        *most_bytes*. Stop before a batch that would bring the added bytes above *most_in_columns*, unless it
+        is the first.
 
         Return the position after these batches, the offset to continue at, and the bytes of their records.
         """
@@ -181,7 +181,7 @@ class ColumnChunk:
         self._stopped = False
 
     def hand_out(self, limit: int) -> ColumnSlice:
-        """Hand out up to *limit* more records, as a slice of the columns."""
+        """Return a slice with up to *limit* more records, and count these as handed out."""
         start = self._at
         self._at = start + min(limit, self.remaining)
         return ColumnSlice(self._columns, start, self._at)
@@ -195,8 +195,8 @@ class ColumnChunk:
         self._stopped = True
 
     def end_at(self, offset: int, nbytes: int) -> None:
-        """End the chunk before *offset*. *nbytes* is the size of the part of the fetched buffer that the
-        chunk then has. No record may have been handed out yet."""
+        """End the chunk before *offset*. *nbytes* is the new size in bytes of the chunk's part of the fetched
+        buffer. No record may have been handed out yet."""
         self._offsets = self._offsets[: bisect_left(self._offsets, offset)]
         self.next_offset = offset
         self.nbytes = nbytes

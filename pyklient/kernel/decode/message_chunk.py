@@ -48,7 +48,7 @@ class Chunk:
         return iterator
 
     def hand_out(self, limit: int) -> list[Message]:
-        """Hand out up to *limit* more messages."""
+        """Return up to *limit* more messages, and count these as handed out."""
         return list(islice(self._iterator, limit))
 
     def left(self) -> list[Message]:

@@ -63,8 +63,9 @@ def parse_records(
 
 
 def _fill(columns: Columns, data: bytes, base_timestamp: int, count: int) -> int:  # noqa: C901 - calls cost time
-    """Parse *count* records into *columns*. Return the end position. Raise IndexError if *data* is short. The
-    offsets become the offset deltas; they stay empty if these are dense (0, 1, 2 and so on)."""
+    """Parse *count* records from *data* into *columns*, and return the position after them. Store the offset
+    deltas in place of offsets, or nothing if they are dense (0, 1, 2 …). Raise IndexError if *data* is too
+    short."""
     deltas, timestamps, keys, values, headers = columns
     position = 0
     for folded in range(0, 2 * count, 2):  # the next offset delta, in zigzag form, if they are dense
@@ -125,8 +126,8 @@ def _fill(columns: Columns, data: bytes, base_timestamp: int, count: int) -> int
 
 
 def _append_delta(deltas: list[int], folded: int, index: int) -> None:
-    """Append an offset delta, which has been read as an unsigned number in zigzag encoding. If there are no
-    deltas yet, those of the *index* records before are dense, and are appended too."""
+    """Append the offset delta of record *index*. *folded* is this delta in zigzag encoding. If *deltas* is
+    empty, append the deltas of the earlier records first: they are dense (0, 1, 2 …)."""
     if folded & 1:
         raise CorruptRecordError("a record has a negative offset delta")
     deltas.extend(range(len(deltas), index))

@@ -398,9 +398,10 @@ class Appender(_Appending, OpenBatches):
     single record may be larger). *memory_limit* limits the memory of all batches whose records do not all
     have a result yet.
 
-    If the user has given *functions*, ``send`` calls them for each record of a topic that it knows. If it
-    declines the record then, *decline* gets the encoded key and value, and two more arguments: True, and the
-    partition that the partitioner has chosen, or None. So no function is called twice for a record.
+    *functions* are the user's encoders and partitioner. For a record of a known topic, ``send`` calls them
+    first. If it cannot append the record after that, *decline* gets the encoded key and value, and two more
+    arguments: True, and the partition that the partitioner has chosen, or None. So no function is called
+    twice for a record.
     """
 
     __module__ = "pyklient.kernel"

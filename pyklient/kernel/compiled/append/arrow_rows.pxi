@@ -320,7 +320,7 @@ def append_rows(_Appending appender not None, topic, ArrowRows rows not None, Py
     Stop at the first row that does not fit into its batch, and after about ``AT_ONCE`` bytes. Return the
     number of appended rows and, ordered by partition, a tuple (batch, first, stop) for each batch: its
     records *first* to *stop* - 1 were appended. If no row was appended, the caller must pass the next row to
-    ``send``. With encoders or a partitioner, no row is appended.
+    ``send``. If the producer has encoders or a partitioner, no row is appended.
     """
     cdef PyObject* found = PyDict_GetItemWithError(appender._sendable, topic)
     if found is NULL or type(<object>found) is not _Topic or not 0 <= start <= rows.count or not appender._plain:

@@ -79,7 +79,7 @@ cdef class _RecordBuffer:
         return memoryview(self.memory)
 
     def release_records(self):
-        """Free the memory of a sealed batch's records. A payload that was returned before stays valid."""
+        """Free the memory of a sealed batch's records. Bytes that ``payload`` has returned stay valid."""
         self.memory = None
 
     def report(self, Py_ssize_t first, Py_ssize_t stop, base_offset, timestamp_ms, error):

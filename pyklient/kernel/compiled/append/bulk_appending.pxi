@@ -19,10 +19,10 @@ def append_many(
     The lists have one item for each record. A list may be None, and then all its items are None; *partitions*
     may be one number for all records. Keys and values are bytes: no encoder and no partitioner is called.
 
-    Stop at the first record that ``send`` would decline, or after about ``AT_ONCE`` bytes. Return the number
-    of appended records, and a list of tuples (batch, first, stop), ordered by partition: the records *first*
-    to *stop* - 1 of that batch were appended. If no record was appended, the caller must send the next one in
-    another way.
+    Stop at the first record that ``Appender.send`` cannot append by itself, or after about ``AT_ONCE`` bytes.
+    Return the number of appended records, and a list of tuples (batch, first, stop), ordered by partition:
+    the records *first* to *stop* - 1 of that batch were appended. If no record was appended, the caller must
+    send the next one in another way.
     """
     cdef int64_t now_ms = appender._now()
     cdef PyObject* found = PyDict_GetItemWithError(appender._sendable, topic)

@@ -12,8 +12,8 @@ cdef object _NOTHING = object()
 cdef class EventBuffer:
     """The events of a bounded queue, in order. Each call is atomic. *lock* is not used by this kernel.
 
-    ``EventSender.send`` adds messages while there are at most ``limit`` events with them. ``add`` adds events
-    up to *capacity*.
+    ``EventSender.send`` adds messages only if the queue has at most ``limit`` events afterwards. ``add`` adds
+    events until the queue has *capacity* events.
     """
 
     cdef public Py_ssize_t limit
@@ -64,7 +64,7 @@ cdef class EventBuffer:
         return event
 
     def add(self, events):
-        """Add *events* in order, until there are as many as the capacity. Return how many were added."""
+        """Add *events* in order, until the queue is full. Return how many were added."""
         cdef list all_events = list(events)
         cdef Py_ssize_t index, added = min(PyList_GET_SIZE(all_events), max(self._capacity - self._count, 0))
         for index in range(added):
@@ -82,8 +82,8 @@ cdef class EventBuffer:
         return drained
 
     def hold_below(self, Py_ssize_t count):
-        """Make ``limit`` smaller than *count*, and return True. If there are *count* events already, change
-        nothing, and return False."""
+        """Set ``limit`` to *count* - 1, and return True. If the queue has *count* events or more already,
+        change nothing, and return False."""
         if self._count >= count:
             return False
         self.limit = count - 1

@@ -11,8 +11,9 @@ cdef class KeyedMessage:
     """A message for *topic*, with a key and a partition key, which may both be None.
 
     The message and the key are stored, after the encoders have turned them into bytes. The partition key only
-    decides the partition. Without a partition key, the key decides the partition. Key and partition key are
-    keyword arguments, because Kafka's constructor has them before the message.
+    decides the partition. Without a partition key, the key decides the partition. Key and partition key must
+    be passed by keyword, because their order differs from Kafka's constructor, where they precede the
+    message.
     """
 
     # copyreg reads these names: so a KeyedMessage is pickled like the one of the Python kernel.
