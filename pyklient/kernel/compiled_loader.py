@@ -45,9 +45,8 @@ def _files() -> Iterator[str]:
     """Yield the path of each compiled kernel that can be found: first the kernel in the folder of this
     module, then the kernels in other installations of pyklient on ``sys.path``.
 
-    If the folder of this module does not have the kernel's sources, other installations are skipped. The
-    caller could not check that their kernels were built from the same sources, because the same version
-    number does not prove that.
+    If the folder of this module does not have the kernel's sources, other installations are skipped. Without
+    these sources, the caller cannot check that other kernels fit: the same version number does not prove it.
     """
     beside = importlib.util.find_spec(_NAME)
     if beside is not None and beside.origin is not None:

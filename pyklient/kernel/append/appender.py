@@ -137,7 +137,7 @@ class Delivery:
         return self._batch.result(self._index, self._timestamp_ms, timeout)
 
     def exception(self, timeout: float | None = None) -> KafkaError | None:
-        """Wait like ``result``. Return the error of the record if it failed, and None if it is stored."""
+        """Wait as ``result`` does. Return the error of the record if it failed, and None if it is stored."""
         return self._batch.exception(self._index, timeout)
 
     def add_done_callback(self, callback: "OnDelivery") -> None:
@@ -183,8 +183,8 @@ OnDelivery = Callable[[Delivery], object]
 
 
 def call_back(callbacks: list[Any], failed: Callable[[Delivery], object]) -> None:
-    """Call the callbacks in *callbacks*, a list [delivery, callback, delivery, callback, …], each with the
-    delivery before it.
+    """Call ``callback(delivery)`` for each pair in *callbacks*, a list [delivery, callback, delivery,
+    callback, …].
 
     If a callback raises an exception, ``failed(delivery)`` is called, which can get the exception from
     ``sys.exc_info()``. The caller must not use *callbacks* afterwards: the compiled kernel changes it.

@@ -234,9 +234,9 @@ class DeliveryState(ABC):
         return f"<Delivery to {self.topic}-{self.partition}, {state}>"
 
     def wait(self, first: int, stop: int, timeout: float | None) -> bool:
-        """Wait until the batch is done, for at most *timeout* seconds. Return True if the batch is done.
+        """Wait until the batch is done, for at most *timeout* seconds. Return True if it is done.
 
-        If the batch is done, the failures of the records *first* to *stop* - 1 count as seen by the user.
+        In that case, the failures of the records *first* to *stop* - 1 count as seen by the user.
         """
         indexes = range(first, stop)
         with self._tracker.lock:

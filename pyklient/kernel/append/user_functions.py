@@ -1,7 +1,7 @@
 """The functions of the user that ``send`` calls for a record, and the checks of their results.
 
-Both kernels share this module. They call the functions themselves, and call the checks only for results that
-they do not accept at once.
+Both kernels share this module. A kernel calls the functions itself. It calls these checks only for results
+that it does not accept at once.
 """
 
 from collections.abc import Callable

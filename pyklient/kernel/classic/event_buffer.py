@@ -1,5 +1,5 @@
 """EventBuffer, the queue of a classic producer, and the method that adds messages to it. The messages in the
-queue are called events. In Python; the compiled kernel must behave exactly as this module."""
+queue are called events. Written in Python; the compiled kernel must behave exactly as this module."""
 
 from collections import deque
 from collections.abc import Sequence

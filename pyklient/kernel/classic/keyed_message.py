@@ -1,5 +1,5 @@
 """KeyedMessage, a message as a program passes it to the producer of Kafka 0.8 to 0.10, and the loops over the
-messages of a batch. In Python; the compiled kernel must behave exactly as this module."""
+messages of a batch. Written in Python; the compiled kernel must behave exactly as this module."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -40,9 +40,9 @@ def by_partition(
     no message has a key; then the keys in the tuples are None too. The tuples are in the order of their first
     messages.
 
-    A partition key whose class is one of *hashed*, bytes or str, goes to the partition of its hash in Java,
-    among ``partitions(topic)``. Every other partition key goes to ``with_key(topic, key)``. All messages of a
-    topic without a partition key go to ``without_key(topic)``.
+    *hashed* has the classes of partition keys (bytes or str) whose hash in Java decides the partition, among
+    ``partitions(topic)``. For every other partition key, ``with_key(topic, key)`` is the partition. All
+    messages of a topic without a partition key go to ``without_key(topic)``.
     """
     if len(values) != len(given) or (keys is not None and len(keys) != len(given)):
         raise ValueError("there must be as many values and keys as messages")

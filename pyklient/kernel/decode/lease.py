@@ -28,7 +28,8 @@ class LeasedIterator:
     iterator ends; once the lease is extended, another loop may continue.
 
     A loop runs a generator, which takes less time than a method ``__next__`` in Python. The generator asks
-    the clock immediately before it takes a message, also after the process was stopped between two messages.
+    the clock immediately before it takes each message from *messages*. So it notices the end of the lease
+    even if the process was stopped between two messages.
     """
 
     __slots__ = ("_lease", "_messages")

@@ -63,9 +63,8 @@ def parse_records(
 
 
 def _fill(columns: Columns, data: bytes, base_timestamp: int, count: int) -> int:  # noqa: C901 - calls cost time
-    """Parse *count* records from *data* into *columns*, and return the position after them. Store the offset
-    deltas in place of offsets, or nothing if they are dense (0, 1, 2 …). Raise IndexError if *data* is too
-    short."""
+    """Parse *count* records of *data* into *columns*, with offset deltas as offsets, or no offsets if the
+    deltas are dense (0, 1, 2 …). Return the end position. Raise IndexError if *data* is too short."""
     deltas, timestamps, keys, values, headers = columns
     position = 0
     for folded in range(0, 2 * count, 2):  # the next offset delta, in zigzag form, if they are dense

@@ -64,7 +64,7 @@ cdef class Delivery:
         return self._batch.result(self._index, self._timestamp_ms, timeout)
 
     def exception(self, timeout=None):
-        """Wait like ``result``. Return the error of the record if it failed, and None if it is stored."""
+        """Wait as ``result`` does. Return the error of the record if it failed, and None if it is stored."""
         return None if self._stored() else self._batch.exception(self._index, timeout)
 
     def add_done_callback(self, callback):
@@ -344,8 +344,8 @@ cdef int _add_callback(_RecordBuffer batch, Delivery delivery, on_delivery) exce
 
 
 def call_back(list callbacks not None, failed):
-    """Call the callbacks in *callbacks*, a list [delivery, callback, delivery, callback, …], each with the
-    delivery before it.
+    """Call ``callback(delivery)`` for each pair in *callbacks*, a list [delivery, callback, delivery,
+    callback, …].
 
     If a callback raises an exception, ``failed(delivery)`` is called, which can get the exception from
     ``sys.exc_info()``. The caller must not use *callbacks* afterwards: the compiled kernel changes it.

@@ -22,9 +22,9 @@ def by_partition(list given not None, list values not None, list keys, hashed, p
     if no message of the batch, or of the tuple, has a key. The tuples are in the order of their first
     messages.
 
-    A partition key whose class is one of *hashed*, bytes or str, goes to the partition of its hash in Java,
-    among ``partitions(topic)``. Every other partition key goes to ``with_key(topic, key)``. All messages of a
-    topic without a partition key go to ``without_key(topic)``.
+    *hashed* has the classes of partition keys (bytes or str) whose hash in Java decides the partition, among
+    ``partitions(topic)``. For every other partition key, ``with_key(topic, key)`` is the partition. All
+    messages of a topic without a partition key go to ``without_key(topic)``.
     """
     cdef dict topics = {}
     cdef list groups = []
