@@ -34,7 +34,8 @@ __all__ = ["assemble"]
 def assemble(
     config: ProducerConfig, client: NetworkClient, thread: SenderThread
 ) -> "tuple[RecordAccumulator, Sender, TransactionManager | None]":
-    """Make the parts of a producer, and return its accumulator, its sender and its transactions.
+    """Make the parts of a producer, and return its accumulator, its sender and its transactions (None without
+    ``transactional_id``).
 
     No part refers to the Producer, so that the Producer can be garbage-collected when the program no longer
     refers to it.

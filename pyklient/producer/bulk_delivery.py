@@ -42,9 +42,9 @@ class BulkDelivery:
     def result(self, timeout: float | None = None) -> dict[TopicPartition, list[range]]:
         """Wait for the outcomes of all records. Return the offsets of the records, as ranges by partition.
 
-        Offsets that are not known are left out; with ``acks=0``, none is known. Raises a DeliveryError if
-        records have failed. Raises KafkaTimeoutError after *timeout* seconds. The records may still be
-        delivered after that.
+        Offsets that are not known are left out; with ``acks=0``, none is known. Raises DeliveryError if
+        records have failed. Raises KafkaTimeoutError if not all outcomes are known after *timeout* seconds:
+        the records may still be delivered.
         """
         error = self.exception(timeout)
         if error is not None:
@@ -63,7 +63,7 @@ class BulkDelivery:
     def exception(self, timeout: float | None = None) -> DeliveryError | None:
         """Wait for the outcomes of all records. Return a DeliveryError if records have failed, or None.
 
-        Raises KafkaTimeoutError after *timeout* seconds.
+        Raises KafkaTimeoutError if not all outcomes are known after *timeout* seconds.
         """
         seconds = argument_checks.seconds_or_none(timeout, "timeout")
         deadline = None if seconds is None else time.monotonic() + seconds

@@ -58,11 +58,10 @@ class CoordinatorRequests:
         self._initialize(None, deadline)
 
     def renew(self, deadline: float) -> None:
-        """Get a new epoch, because the sequence numbers of this epoch are lost (KIP-360).
+        """Get a new epoch, because the sequence numbers of the present epoch are lost (KIP-360).
 
-        Call this only after the coordinator has aborted the transaction in the present epoch, because that
-        shows that no other producer has taken over. Otherwise, this call could abort the transaction of
-        another producer.
+        Call this only after the coordinator has aborted a transaction of the present epoch. That shows that
+        no other producer has taken over. If one had, this call could abort its transaction.
         """
         self._initialize(self._known(), deadline)
         self._transaction.sequences_lost = False
@@ -81,13 +80,12 @@ class CoordinatorRequests:
         self._play(self._offsets.send(self._known(), offsets, group), deadline)
 
     def find_time_out(self, deadline: float) -> bool:
-        """Find out if the coordinator has aborted the transaction itself, because it was open for too long.
-        Call this in version 1 of the protocol for transactions (KIP-98) if a request to end the transaction
-        got the response that the producer's epoch is too old. This has one of two reasons: the coordinator
-        has aborted the transaction, or another producer has taken over. Return False if it is the second
-        reason, or if the coordinator does not tell the reason.
+        """Ask if the coordinator has aborted the transaction itself, because it was open for too long. Return
+        True if it has. Return False if another producer has taken over, or if the coordinator does not tell.
 
-        If this method returns True, the producer continues with ``renew``.
+        Call this in version 1 of the protocol for transactions (KIP-98), after a request to end the
+        transaction got the response that the producer's epoch is too old. That response has one of these two
+        reasons. If this method returns True, the producer continues with ``renew``.
         """
         transaction = self._transaction
         if not transaction.confirmed or transaction.end_requests != 1:

@@ -12,7 +12,7 @@ A producer has a sender lock and a batch lock. A thread that needs both acquires
 
 A transactional producer has a third lock, the transaction lock (``new_transaction_lock``), which a thread
 acquires before the other two. With this lock, only one thread at a time can call a method for transactions.
-The thread that holds the lock waits for the network. The sender never acquires this lock.
+The thread that holds the lock may wait for the network. The sender never acquires this lock.
 
 A ``Wakeup`` guards no state: one thread waits for it, and another thread sets it. Nobody waits for a
 ``Wakeup``, or for the network, while holding the sender lock or the batch lock.

@@ -208,7 +208,8 @@ class TransactionManager:
 
     def _find_out(self, failure: KafkaError, deadline: float) -> KafkaError:
         """Abort the transaction, because *failure* says that the epoch is too old, and only the coordinator
-        knows the reason. Return the reason, or raise ProducerFencedError."""
+        knows the reason. Return the error for a time-out, or *failure* if nothing more is known. Raise
+        ProducerFencedError if another producer may have taken over."""
         try:
             self._drop(deadline)
             self._requests.end(deadline, committed=False)
@@ -272,7 +273,7 @@ class TransactionManager:
             raise
 
     def _drop(self, deadline: float) -> None:
-        """Fail the records that are not sent, and wait for the responses for the others."""
+        """Fail the records that are not sent, and wait for the responses for the records in flight."""
         self._transaction.drop("its transaction was aborted")
         self._await_batches(deadline, "abort_transaction")
         left = max(deadline - time.monotonic(), 0.0)

@@ -33,7 +33,7 @@ class TransactionalProducer:
         that one of them has left open is aborted. The first ``begin_transaction`` does the same if this
         method was not called. Waits for at most *timeout* seconds (None: ``max_block_ms``), and then raises
         KafkaTimeoutError; the call may be repeated. Raises FatalTransactionError if the brokers do not allow
-        it, or are too old for transactions (older than Kafka 0.11).
+        this ``transactional_id``, or are too old for transactions (older than Kafka 0.11).
         """
         self._manager().init(argument_checks.seconds_or_none(timeout, "timeout"))
 

@@ -38,9 +38,8 @@ from pyklient.protocol.records.layout import BATCH_SIZE
 __all__ = ["Clocks", "RecordAccumulator"]
 
 _SEALING: Final = 0.005
-"""The seconds for which a thread waits for the batches that are sealed already, before it seals the open
-batches too. It does not seal them at once, because brokers that are slow would get smaller batches, and not
-get them earlier."""
+"""The seconds for which a thread that lacks memory waits for sealed batches to be stored, before it seals the
+open batches. If it sealed them at once, slow brokers would get smaller batches, but not earlier."""
 
 
 class Clocks(NamedTuple):
@@ -140,7 +139,7 @@ class RecordAccumulator:
         return batches
 
     def unfinished(self) -> list[Batch]:
-        """Return the batches of all topics whose records do not all have a result yet, the oldest first."""
+        """Return all batches whose records do not all have a result yet, the oldest first."""
         with self.tracker.lock:
             return self._unfinished.all()
 
@@ -247,7 +246,7 @@ class RecordAccumulator:
         """Append *record* to partition *number* (None: the sticky one). If memory is short, wait for memory.
 
         Return None if the partitions of the topic have changed meanwhile. Raises BufferFullError if there is
-        not enough memory at *deadline*, or, in the sender's thread, now.
+        not enough memory at *deadline*; in the sender's thread, at once.
         """
         memory = self.limits.buffer_memory
         with self.tracker.lock:
@@ -268,7 +267,7 @@ class RecordAccumulator:
     def _append_when_it_fits(
         self, append: Callable[[int], Delivery | None], topic: str, record: CheckedRecord, deadline: float
     ) -> Delivery | None:
-        """Call *append* when there is enough memory for *record*, before *deadline*. Return its result."""
+        """Wait for the memory of *record*, at most until *deadline*. Then return the result of *append*."""
         memory, waiting, wakeup = self.limits.buffer_memory, self._waiting, Wakeup()
         gathering = Gathering(self.memory, self.limits.max_block)
         try:

@@ -4,7 +4,7 @@ sent.
 This module seals a batch for one of these reasons, each in its own method of ``BatchSealer``:
 
 - The next record does not fit into the batch, or one record has filled it.
-- The next records go to another partition, or a batch of a mirror follows.
+- The next records go to another partition, or a mirror sends a whole batch.
 - ``flush`` or ``close`` was called, or memory is short and ``linger_ms`` has not passed.
 - ``linger_ms`` has passed since the batch was begun, and the sender sends the batch.
 - The batch has failed.
@@ -71,8 +71,8 @@ class BatchSealer:
                 self.seal_early(batch)
 
     def seal_for_flush(self, unfinished: Iterable[Batch]) -> None:
-        """Seal the open batches among *unfinished*, because ``flush`` or ``close`` was called. Make the last
-        batch of each partition due, because the sender then checks the whole partition."""
+        """Seal the open batches among *unfinished*, because ``flush`` or ``close`` was called. Make only the
+        last batch of each partition due: the sender then checks the whole partition."""
         last: dict[tuple[str, int], Batch] = {}
         for batch in unfinished:
             if not batch.sealed:

@@ -7,10 +7,11 @@ from pyklient.kernel import Appender
 __all__ = ["MemoryUse"]
 
 _MUCH: Final = 8
-"""A thread that waits for memory continues when at least ``buffer_memory`` divided by this number is free."""
+"""A thread that waits for memory continues when ``buffer_memory`` divided by this number is free."""
 
 _ENOUGH: Final = 32
-"""A thread that has waited for a moment continues when ``buffer_memory`` divided by this number is free."""
+"""A thread whose record fits already, but that waits for more memory, continues after a pause when
+``buffer_memory`` divided by this number is free."""
 
 
 class MemoryUse:
@@ -49,5 +50,5 @@ class MemoryUse:
 
     @property
     def enough_is_free(self) -> bool:
-        """True if a thread that has waited for a moment, and whose record fits, should continue now."""
+        """True if a thread whose record fits already should continue now, after a pause for more memory."""
         return self._appender.used_memory <= self._limit - self._limit // _ENOUGH

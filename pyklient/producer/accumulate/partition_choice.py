@@ -101,9 +101,9 @@ class PartitionChoice:
         have gone to the partition *current*.
 
         *full* is the batch of *current* into which the next record does not fit. If it is None, the last
-        batch of *current* was sent before it was full. Then the partition stays until it has got enough
-        bytes, unless its leader is not available or slow. *unfinished* maps partitions to the number of their
-        unfinished batches. The batch lock must be held.
+        batch of *current* was sent before it was full. In that case, *current* is returned until it has got
+        enough bytes, unless its leader is not available or slow. *unfinished* maps partitions to the number
+        of their unfinished batches. The batch lock must be held.
         """
         count = self._appender.partition_count(topic)
         if count == 1:

@@ -2,8 +2,8 @@
 
 A record with a key goes to the same partition as with Java's client: murmur2 of the key, modulo the number of
 partitions. The kernel computes this. Records without a key all go to the sticky partition until its batch is
-full. If its batches are sent before they are full, because they are due, the records go there until it has
-got enough bytes (KIP-794). Then StickyPartitioner chooses the next sticky partition.
+full. If its batches are sent before they are full, the records go there until the partition has got enough
+bytes (KIP-794). Then StickyPartitioner chooses the next sticky partition.
 """
 
 import random

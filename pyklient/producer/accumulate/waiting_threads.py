@@ -10,17 +10,17 @@ __all__ = ["Gathering", "WaitingThreads"]
 
 _FIRST_PAUSE: Final = 0.005
 _LONGEST: Final = 0.05
-"""The most seconds that a thread gathers."""
+"""The largest number of seconds for which a thread waits for more memory than its record needs."""
 _SHARE: Final = 8
-"""The largest part of ``max_block`` that a thread may spend on gathering is one divided by this number."""
+"""A thread waits for more memory than its record needs for at most ``max_block`` divided by this number."""
 
 
 class Gathering:
-    """How long a thread that waits for memory goes on waiting when its record fits already.
+    """Decides how long a thread waits for more memory than its record needs.
 
-    If it waits until much more memory is free, it can then append many records. Otherwise, if brokers are
-    slow, every few records would cost a change of threads. The thread waits in pauses. Each pause is as long
-    as all pauses before it together, so that they are few. *max_block* is in seconds.
+    When much memory is free, the thread can append many records. Without the wait, if brokers are slow, every
+    few records would cost a change of threads. The thread waits in pauses. Each pause is as long as all
+    earlier pauses together, so that there are few pauses. *max_block* is in seconds.
     """
 
     def __init__(self, memory: MemoryUse, max_block: float) -> None:
@@ -38,8 +38,8 @@ class Gathering:
     def is_over(self) -> bool:
         """Return True if the thread should append its record after the pause that has just ended.
 
-        That is so if the time is over or enough memory is free. It is also so if the pause has released no
-        memory: the batches in memory may wait for another broker, while the one that has released memory has
+        That is so if the time is over or enough memory is free. It is also so if no memory was released
+        during the pause: perhaps all batches in memory wait for a slow broker, while the other brokers have
         nothing to do.
         """
         self._waited += self._pause

@@ -12,8 +12,8 @@ from pyklient.producer.deliver.sealed_batch import SealedBatch
 __all__ = ["Order", "Outcome", "Outcomes"]
 
 Order: TypeAlias = tuple[int, int]
-"""The position of a batch in its partition, as in ``SealedBatch.order``: its number, and its first record's
-index."""
+"""The position of a batch in its partition, as in ``SealedBatch.order``: the number of the batch, and the
+index of its first record."""
 
 Outcome: TypeAlias = tuple[int, int, int, int, KafkaError | None]
 """The arguments of ``Batch.report``: first, stop, base offset, timestamp, error."""
@@ -29,8 +29,8 @@ class Outcomes:
         list."""
 
     def add(self, batch: SealedBatch, base_offset: int, timestamp_ms: int, error: KafkaError | None) -> None:
-        """Store the outcome of *batch* until it may be reported. The batch was removed from the queue or has
-        expired."""
+        """Store the outcome of *batch* until it may be reported. Call this after *batch* was removed from the
+        queue or has expired."""
         outcome = (batch.first, batch.stop, base_offset, timestamp_ms, error)
         insort(self.waiting, (batch.order, batch.batch, outcome), key=_order_of)
 

@@ -121,7 +121,7 @@ class PartitionQueue(Timed):
         """Tell the sender to check the queue, because a batch was added or sealed.
 
         Do nothing if the sender has checked the queue since its first waiting batch was sealed. In that case,
-        the sender checks the queue after a response or at the time of its timer anyway.
+        the sender checks the queue anyway, after a response or when the timer of the queue fires.
         """
         if self._waiting and self._waiting[0] is not self._checked:
             self._changed[self] = None
@@ -273,7 +273,7 @@ class PartitionQueue(Timed):
         return self.outcomes.drain((self._in_flight, self._to_retry))
 
     def without_idempotence(self) -> None:
-        """Send batches without producer ids from now on. The topic or the broker does not support them."""
+        """Send batches without producer ids from now on: the topic or the broker does not support them."""
         self.sequences = None
         self._gap.clear()
         for batch in self._to_retry:
@@ -337,7 +337,7 @@ class PartitionQueue(Timed):
         self._gap.note(batch)
 
     def _close_gap(self) -> None:
-        """Begin a new epoch after a sequence gap, if nothing is in flight and no batch before it is left."""
+        """Begin a new epoch after a gap, if nothing is in flight and no batch before the gap is left."""
         if self.sequences is None or self._in_flight or not self._gap.may_close(self._to_retry):
             return
         self._gap.clear()

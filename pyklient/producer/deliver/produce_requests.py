@@ -93,7 +93,7 @@ class ProduceRequests:
         self.line.append(queue)
 
     def drop_moved(self) -> None:
-        """From the waiting partitions, remove those that this broker does not lead any more."""
+        """Remove from the waiting partitions those that this broker does not lead any more."""
         metadata = self._client.metadata
         if metadata is self._snapshot:
             return
@@ -107,8 +107,8 @@ class ProduceRequests:
                 self.line.rotate(-1)
 
     def next(self, version: int, connection_number: int) -> InFlightRequest | None:
-        """Return a request in *version*, with one batch of each waiting partition. Partitions that do not fit
-        keep waiting. Return None if no partition has a batch.
+        """Return a request in *version*, with one batch of each waiting partition. Partitions whose batches
+        do not fit into the request keep waiting. Return None if no partition has a batch to send now.
 
         *connection_number* is the serial number of the connection on which the request will be sent.
         """

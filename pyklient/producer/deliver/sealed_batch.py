@@ -22,8 +22,9 @@ class SealedBatch:
     These are all records of the Batch, unless it was split because the broker found it too large. ``batch``
     is the Batch to which users' threads appended, and where the outcome is reported. ``attempts`` counts how
     often the records were sent. ``in_doubt`` is True if an attempt ended without a response, so that the
-    broker may have stored the records. ``failure`` is the failure of the last attempt. ``expired`` is True if
-    ``delivery_timeout_ms`` ran out while the records were in flight.
+    broker may have stored the records. ``failure`` is the failure of the last attempt, or None. *timestamps*
+    are the first and the largest timestamp, in milliseconds. ``expired`` is True if ``delivery_timeout_ms``
+    ran out while the records were in flight.
     """
 
     __slots__ = (

@@ -12,8 +12,8 @@ __all__ = ["SequenceGap"]
 
 
 class SequenceGap:
-    """The place where the sequence of one partition has a gap, or may have one. Callers must hold the sender
-    lock."""
+    """The batches because of which the sequence of one partition has a gap, or may have one. Callers must
+    hold the sender lock."""
 
     __slots__ = ("doubt", "first")
 
@@ -26,7 +26,7 @@ class SequenceGap:
         no such batch."""
 
     def note(self, batch: SealedBatch) -> None:
-        """Remember that *batch*, which failed permanently, leaves a gap in the sequence numbers, or may."""
+        """Remember that *batch*, which failed permanently, leaves a gap in the sequence, or may leave one."""
         if batch.in_doubt:
             self.doubt = max(self.doubt or batch.order, batch.order)
         else:
@@ -38,8 +38,8 @@ class SequenceGap:
             self.doubt = None
 
     def may_close(self, to_retry: Sequence[SealedBatch]) -> bool:
-        """Return True if a new epoch may begin, because no batch before the gap is left. Call this when
-        nothing is in flight. *to_retry* has the batches that are to be sent again, in order."""
+        """Return True if a new epoch may begin, because all batches before the gap have finished. Call this
+        when nothing is in flight. *to_retry* has the batches that are to be sent again, in order."""
         if self.first is not None:
             return not to_retry or to_retry[0].order >= self.first
         return self.doubt is not None and not to_retry

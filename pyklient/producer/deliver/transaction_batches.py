@@ -108,7 +108,7 @@ class TransactionBatches(Timed):
 
     def await_requests(self, timeout: float) -> bool:
         """Wait until the coordinator has answered the last request to add partitions, for at most *timeout*
-        seconds. Return True if it has answered. Called without the sender lock, after the last batch is
+        seconds. Return True if it has answered. Call this without the sender lock, after the last batch is
         done."""
         answered = Wakeup()
         self._worker.run(answered.set)

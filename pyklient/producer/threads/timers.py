@@ -18,8 +18,8 @@ class Timed(ABC):
     timer: float = NEVER
     """The time when the timer fires."""
     alarm: float = NEVER
-    """The time of this object's entry in the heap of ``Timers``; never later than ``timer``. Postponing a
-    timer is fast, because only ``timer`` changes: the entry moves when its own time has come."""
+    """The time of this object's entry in the heap of ``Timers``; never later than ``timer``. When a timer is
+    postponed, only ``timer`` changes, which is fast. The entry moves when its own time has come."""
 
     @abstractmethod
     def on_timer(self) -> None:

@@ -55,8 +55,8 @@ _LAST_OF_VERSION_1: Final = 4
 version 2 (KIP-890)."""
 _TRIES_FOR_NEW_TOPIC: Final = 10
 _PAUSE_FOR_NEW_TOPIC: Final = 0.5
-"""The seconds between two attempts to send offsets while a partition does not exist, because the group
-coordinator may not know a new topic yet. There are at most ``_TRIES_FOR_NEW_TOPIC`` attempts."""
+"""The seconds between two attempts to send offsets if the group coordinator does not know a partition,
+because its topic may be new. There are at most ``_TRIES_FOR_NEW_TOPIC`` attempts."""
 _ABORTED: Final = ("PrepareAbort", "CompleteAbort")
 """The states of a transactional id whose last transaction is aborted."""
 _SHORTEST_PAUSE: Final = 0.005
@@ -83,8 +83,8 @@ class Coordinator:
         return cls(group_id, GROUP)
 
     def ask(self, attempt: Callable[[int], Dialogue[_T]]) -> Dialogue[_T]:
-        """Run the dialogue ``attempt(node_id)``, again and again until it succeeds. *node_id* is the
-        coordinator.
+        """Run the dialogue ``attempt(node_id)``, again and again until it succeeds. *node_id* is the id of
+        the broker that is the coordinator.
 
         Raises the error of an attempt if the error is not ``retriable``.
         """
