@@ -225,8 +225,8 @@ class Admin(TransactionAdmin):
         """Return the offsets that a group has committed to Kafka and, if the client has the option
         ``zookeeper``, those that it has committed to ZooKeeper.
 
-        *topics* has topics and partitions. If it is empty, the result has the partitions for which the group
-        has committed offsets.
+        *topics* may contain topics and partitions. If it is empty, the result has the partitions for which
+        the group has committed offsets.
         """
         return self._group_offsets(group_id, timeout).stored(_wanted(topics))
 
@@ -245,12 +245,12 @@ class Admin(TransactionAdmin):
 
         *to* is an offset, an offset for each partition, a datetime with a time zone, or one of the words
         ``"earliest"``, ``"latest"`` and ``"current"``. A datetime means the first record of that time or
-        later. ``"current"`` means the committed offset, or the end of the log if there is none. Instead of
-        *to*, *shift_by* moves committed offsets by a number.
+        later. ``"current"`` means the committed offset, or the end of the log if there is none. If
+        *shift_by* is given instead of *to*, this number is added to the committed offsets.
 
-        *topics* has topics and partitions. If it is empty, all partitions for which the group has committed
-        offsets are reset. *storage* is ``"kafka"`` or ``"zookeeper"``. If *storage* is None, the offsets are
-        reset in each storage in which the group has offsets.
+        *topics* may contain topics and partitions. If it is empty, all partitions for which the group has
+        committed offsets are reset. *storage* is ``"kafka"`` or ``"zookeeper"``. If *storage* is None, the
+        offsets are reset in each storage in which the group has offsets.
 
         A new offset that the log does not have is replaced by the nearest one that it has. Raises BrokerError
         NON_EMPTY_GROUP if *execute* is true and the group has members. The members of a group in ZooKeeper
@@ -276,10 +276,12 @@ class Admin(TransactionAdmin):
         """Copy the committed offsets of a group from ZooKeeper to Kafka (*to* is ``"kafka"``), or from Kafka
         to ZooKeeper. Write them only if *execute* is true.
 
-        The members of the group may run meanwhile. Choose *to* so that the offsets come from the storage to
-        which the members commit. Larger offsets in *to* stay as they are, unless *lower* is true. The client
-        needs the option ``zookeeper``. Raises BrokerError NON_EMPTY_GROUP if *to* is ``"kafka"`` and a broker
-        coordinates the members of the group, because the broker then accepts commits only from them.
+        *topics* may contain topics and partitions. If it is empty, all offsets are copied. The members of the
+        group may run meanwhile. Copy from the storage to which they commit. Larger offsets in the storage
+        *to* stay as they are, unless *lower* is true. The client needs the option ``zookeeper``.
+
+        Raises BrokerError NON_EMPTY_GROUP if *to* is ``"kafka"`` and a broker coordinates the members of the
+        group, because the broker then accepts commits only from them.
         """
         _check_coordination(to, "to")
         return self._group_offsets(group_id, timeout).copy(
@@ -349,7 +351,7 @@ def _group(group_id: str) -> str:
 
 
 def _left(timeout: float, began: float) -> float:
-    """Return the seconds that are left of *timeout*, for a call that began at the time *began*
+    """Return how many seconds remain of *timeout* for a call that began at the time *began*
     (``time.monotonic``)."""
     return max(timeout - (time.monotonic() - began), 0.001)
 
@@ -385,8 +387,9 @@ def _group_lag(group_id: str, isolation_level: int) -> Dialogue[dict[TopicPartit
 def _subscribed(group_id: str, *, has_offsets: bool) -> Dialogue[frozenset[str]]:
     """Return the topics that the members of a group subscribe to.
 
-    DescribeGroups does not find groups of the newer protocol (KIP-848). So if it finds no group, but
-    *has_offsets* is true, return no topics. If *has_offsets* is false, raise BrokerError GROUP_ID_NOT_FOUND.
+    DescribeGroups does not find groups of the newer protocol (KIP-848). If it does not find the group, return
+    no topics if the group has committed offsets (*has_offsets*), and else raise BrokerError
+    GROUP_ID_NOT_FOUND.
     """
     try:
         group = yield from groups.describe_group(group_id)

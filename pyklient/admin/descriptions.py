@@ -179,8 +179,8 @@ class ZooKeeperPartitionProgress:
 
     @property
     def committed(self) -> int | None:
-        """The larger of the offsets that the group has committed to ZooKeeper and to Kafka. A member that
-        commits to both resumes at this offset."""
+        """The larger of the offsets that the group has committed to ZooKeeper and to Kafka; None if there is
+        no offset. A member that commits to both resumes at the larger one."""
         found = [offset for offset in (self.zookeeper_offset, self.kafka_offset) if offset is not None]
         return max(found, default=None)
 
@@ -229,7 +229,8 @@ class StoredOffsets:
 
     @property
     def committed(self) -> int | None:
-        """The larger of the two committed offsets. A member that uses both resumes at this offset."""
+        """The larger of the offsets in Kafka and in ZooKeeper; None if there is no offset. A member that
+        commits to both resumes at the larger one."""
         in_kafka = self.of("kafka")
         if in_kafka is None or self.zookeeper is None:
             return self.zookeeper if in_kafka is None else in_kafka
@@ -253,7 +254,7 @@ class OffsetChange:
     """What a reset changes in one partition: the offsets that were stored for the group ``before``, and the
     committed offset ``after``.
 
-    ``note`` says why the new offset is not exactly the one that was asked for.
+    ``note`` says why the new offset is not exactly the one that was asked for; None if it is.
     """
 
     before: StoredOffsets
@@ -290,7 +291,7 @@ class OffsetCopy:
 
     @property
     def ahead(self) -> bool:
-        """True if the storage that is copied to has a larger offset, which was left as it is."""
+        """True if the target storage has a larger offset than the source, and keeps it."""
         return self.after is not None and self.after > self.source
 
 
@@ -300,9 +301,9 @@ class TransactionDescription:
 
     ``state`` is, for example, ``Ongoing`` while a transaction is open, and ``Empty`` before the first one.
     ``began_ms`` is the time at which the open transaction began, and None if none is open. ``partitions`` are
-    those partitions of the open transaction in which the coordinator has not marked its end yet.
-    The coordinator aborts a transaction ``timeout_ms`` after its beginning. ``coordinator`` is the node id of
-    the coordinator.
+    the partitions of the open transaction that do not have a transaction marker for its end yet. The
+    coordinator aborts a transaction ``timeout_ms`` after its beginning. ``coordinator`` is the node id of the
+    coordinator.
     """
 
     transactional_id: str

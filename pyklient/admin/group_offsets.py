@@ -40,7 +40,8 @@ _Result = TypeVar("_Result")
 _log = logging.getLogger("pyklient.admin")
 
 _MOST_PASSES: Final = 5
-"""The largest number of times that a copy reads the offsets, to copy those that have changed meanwhile."""
+"""The largest number of times that a copy reads the offsets. It reads them again after each write, to copy
+those that have changed meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +74,8 @@ class GroupOffsets:
         self._deadline = time.monotonic() + timeout
 
     def stored(self, wanted: Sequence[str | TopicPartition]) -> dict[TopicPartition, StoredOffsets]:
-        """Return the committed offsets of all partitions of the topics in *wanted*, and of the partitions in
-        *wanted*. If *wanted* is empty, return those of all partitions for which the group has offsets."""
+        """Return the committed offsets for the topics and the partitions in *wanted*. If *wanted* is empty,
+        return those of all partitions for which the group has offsets."""
         return self._described(self._read("zookeeper"), wanted)
 
     def reset(
@@ -85,10 +86,10 @@ class GroupOffsets:
         *,
         execute: bool,
     ) -> OffsetReset:
-        """Compute new offsets, and commit them if *execute* is true.
+        """Compute the new offsets that *to* describes, and commit them if *execute* is true.
 
-        The offsets are reset in *storage*. If *storage* is None, they are reset in each storage in which the
-        group has offsets.
+        *wanted* has topics and partitions. If it is empty, all partitions for which the group has offsets are
+        reset. If *storage* is None, they are reset in each storage in which the group has offsets.
 
         Raises BrokerError NON_EMPTY_GROUP if *execute* is true and the group has members, and BrokerError for
         a partition that does not exist.
@@ -121,11 +122,11 @@ class GroupOffsets:
         """Copy the offsets of the other storage to the storage *to*, even while members of the group commit.
 
         This function first reads the storage that it copies from. A member that commits to both storages
-        commits to Kafka first. So the function never finds a smaller offset in Kafka than in ZooKeeper for
-        such a member, and does not replace the offset in Kafka. In ZooKeeper, the function replaces a node
-        only if the node has not changed since the function read it. Kafka has no such check. Therefore, after
-        a write, the function reads both storages again, and copies the offsets that have changed. So no
-        offset is lost if a member begins to commit to both storages meanwhile.
+        commits to Kafka first. So a copy to Kafka finds no smaller offset there than in ZooKeeper for such a
+        member, and replaces none. A copy to ZooKeeper replaces a node only if the node has not changed since
+        the function read it. Kafka has no such check. Therefore, after a write, the function reads both
+        storages again, and copies the offsets that have changed. So no offset is lost if a member begins to
+        commit to both storages meanwhile.
 
         If *lower* is true, larger offsets in the storage *to* are replaced too.
         """
@@ -162,7 +163,8 @@ class GroupOffsets:
     def _write_copy(
         self, to: Storage, due: Mapping[TopicPartition, int], found: _Read
     ) -> Mapping[TopicPartition, int]:
-        """Write the offsets *due* to the storage *to*. Return those that were written."""
+        """Write the offsets *due* to the storage *to*. Return those that were written: offsets in ZooKeeper
+        that have changed since *found* was read are not replaced."""
         if to == "kafka":
             positions = {each: OffsetAndMetadata(offset) for each, offset in due.items()}
             self._ask(commit_to_kafka(self._group_id, positions))
@@ -261,8 +263,9 @@ class GroupOffsets:
         storages: Collection[Storage],
         versions: Mapping[TopicPartition, int],
     ) -> None:
-        """Write *positions* to *storages*. Kafka comes first, because a broker rejects the positions if
-        members have joined the group meanwhile."""
+        """Write *positions* to *storages*: first to Kafka, because a broker rejects them if members have
+        joined the group meanwhile. A node in ZooKeeper is replaced only if it has its version in *versions*.
+        """
         if "kafka" in storages:
             self._ask(commit_to_kafka(self._group_id, positions))
         if "zookeeper" in storages:

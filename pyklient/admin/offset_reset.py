@@ -77,8 +77,8 @@ def new_offsets(
 ) -> Dialogue[dict[TopicPartition, OffsetChange]]:
     """Return, for each partition in *stored*, the change that a reset to *wanted* makes in *storages*.
 
-    Each partition in *stored* must have the start and the end of its log. Raises ConfigurationError if
-    *wanted* shifts committed offsets, and the group has committed none for a partition.
+    *stored* must have the start and the end of each partition's log. Raises ConfigurationError if *wanted*
+    shifts committed offsets, and the group has committed no offset for one of the partitions.
     """
     if wanted.time_ms is not None:
         return (yield from _at_time(wanted.time_ms, stored))

@@ -50,7 +50,8 @@ _OF_MEMBERS: Final = (
     ErrorCode.STALE_MEMBER_EPOCH,
     ErrorCode.REBALANCE_IN_PROGRESS,
 )
-"""The errors with which brokers reject a commit to a group with members, if none of them sent the commit."""
+"""The errors with which brokers reject a commit for a group with members, if the commit does not come from a
+member."""
 
 
 @dataclass(slots=True)
@@ -130,7 +131,8 @@ def members_in_zookeeper(group_id: str) -> RegistryDialogue[int]:
 
 
 def kafka_stores_offsets() -> RegistryDialogue[bool]:
-    """Return False if no group has committed offsets to Kafka yet, so that Kafka has no topic for them."""
+    """Return True if Kafka has the topic for committed offsets. Brokers create it when a group first asks for
+    its coordinator."""
     return (yield Read(paths.topic(OFFSETS_TOPIC))) is not None
 
 

@@ -183,9 +183,9 @@ def _config_of(name: str) -> Dialogue[dict[str, str | None]]:
 
 
 def _until(name: str, ready: Callable[[TopicInfo | None], bool], waiting_for: str) -> Dialogue[None]:
-    """Ask for the metadata of topic *name* until *ready* returns True for it.
+    """Ask for the metadata of topic *name* until *ready* returns True for it (None: there is no such topic).
 
-    *waiting_for* names what is still missing, for the error message when the time runs out.
+    *waiting_for* names what is still missing, for the error message if the time runs out.
     """
     not_yet = KafkaTimeoutError(f"topic {name} is not ready yet: still waiting for {waiting_for}")
     while True:

@@ -41,7 +41,7 @@ class TransactionAdmin(ThreadlessClient):
     ) -> TransactionDescription:
         """Return the state of a transactional id, its producer, and the partitions of its open transaction.
 
-        Raises BrokerError TRANSACTIONAL_ID_NOT_FOUND if its coordinator does not know it.
+        Raises BrokerError TRANSACTIONAL_ID_NOT_FOUND if the transaction coordinator does not know the id.
         """
         name = argument_checks.text(transactional_id, "transactional_id")
         return self._play(transactions.describe_transaction(name), timeout)

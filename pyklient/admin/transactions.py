@@ -24,7 +24,7 @@ from pyklient.topic_partition import TopicPartition
 __all__ = ["abort_transaction", "describe_transaction", "open_transactions"]
 
 _TRANSACTIONAL_ID = 1
-"""The type of the keys by which FindCoordinator finds transaction coordinators."""
+"""The key type with which a FindCoordinator request asks for a transaction coordinator."""
 
 _WITHOUT_TRANSACTION = ("Empty", "CompleteCommit", "CompleteAbort", "Dead")
 """The states of a transactional id without an open transaction. In these states, a coordinator still
@@ -34,7 +34,7 @@ reports the time at which the last transaction began."""
 def describe_transaction(transactional_id: str) -> Dialogue[TransactionDescription]:
     """Return the state of a transactional id.
 
-    Raises BrokerError TRANSACTIONAL_ID_NOT_FOUND if its coordinator does not know it.
+    Raises BrokerError TRANSACTIONAL_ID_NOT_FOUND if the transaction coordinator does not know the id.
     """
     order = AdminRequest(
         f"cannot describe the transactional id {transactional_id}",

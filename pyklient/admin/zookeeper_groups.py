@@ -173,8 +173,8 @@ def _read_partitions(
     parse: Callable[[str, bytes], _Value],
     found: dict[TopicPartition, _Value],
 ) -> RegistryDialogue[list[str]]:
-    """Read all nodes ``<root>/<topic>/<partition>``, and add their parsed contents to *found*. Return the
-    topics."""
+    """Read all nodes ``<root>/<topic>/<partition>``. Add their parsed contents to *found*, and errors to
+    *nodes*. Return the topics."""
     topics: list[str] = (yield Children(root)) or []
     of_topics = yield from all_answers(Children(f"{root}/{topic}") for topic in topics)
     named: dict[str, TopicPartition] = {}
