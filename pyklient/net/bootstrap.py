@@ -86,8 +86,8 @@ class Bootstrap:
             self._discovery.add_listener(listener)
 
     def reached(self, endpoint: Endpoint) -> None:
-        """Remember that a connection to *endpoint* was made. After that, ``give_up_if_nobody_is_there`` does
-        not give up any more."""
+        """Remember that a connection to *endpoint* was made. From then on, ``give_up_if_nobody_is_there``
+        raises no error."""
         self._reached.add((endpoint.host, endpoint.port))
 
     def give_up_if_nobody_is_there(self, error: UnreachableError, began: float) -> None:

@@ -1,7 +1,7 @@
 """The network side of a client that uses only one broker, which is given by its address: one connection, and
 the dialogues that run on it.
 
-Kafka's old clients call this part BlockingChannel. Unlike a NetworkClient, it follows no leader and asks no
+Kafka's old clients call this part BlockingChannel. Unlike a NetworkClient, it looks up no leaders and asks no
 other broker. If the connection fails while a request waits for its response, the request is sent once more,
 on a new connection.
 """
@@ -108,8 +108,8 @@ class BrokerChannel:
         return self._attempt(call, client_id, deadline)
 
     def _attempt(self, call: Callable[[Connection, float], Any], client_id: str, deadline: float) -> Any:
-        """Open a connection if there is none. Call *call* with the connection and a deadline, and return its
-        result."""
+        """Open a connection if there is none, and return the result of *call*. The arguments of *call* are
+        the connection and the earlier of *deadline* and the end of the request timeout."""
         connection = self._pool.get(self.endpoint, Purpose.OTHER, deadline - time.monotonic())
         connection.use_client_id(client_id)
         return call(connection, min(deadline, time.monotonic() + self._request_timeout))

@@ -92,7 +92,7 @@ class Pool:
         """Return the connection to *endpoint* for *purpose*. Open one if there is none, within *timeout*
         seconds.
 
-        Raises the error of the function that opens connections if it fails, ClosedError if the pool is
+        If no connection can be opened, raises the error of the attempt. Raises ClosedError if the pool is
         closed, or ForkError in a forked child.
         """
         connection = self.live(endpoint.node_id, purpose)
@@ -182,8 +182,8 @@ class Pool:
             connection.close()
 
     def _busy(self, endpoint: Endpoint) -> KafkaError:
-        """Return the error to raise if another thread is still connecting to *endpoint* and this thread may
-        not wait longer."""
+        """Return the error for a call whose time is over while another thread is still connecting to
+        *endpoint*."""
         if (error := self.last_failure(endpoint.node_id)) is not None:
             return _postponed(error, "another thread is trying again")
         return KafkaTimeoutError(
@@ -227,7 +227,7 @@ class Pool:
     def _wait_for_turn(self, endpoint: Endpoint, deadline: float) -> None:
         """Wait until the node may be contacted again after a failure.
 
-        Raises the last failure if too little time would then be left to connect.
+        Raises the last failure if, after this wait, too little time would be left to connect.
         """
         wait = self.wait_time(endpoint.node_id)
         if not wait:

@@ -92,7 +92,7 @@ Dialogue: TypeAlias = Generator[Step, Any, T]
 def retried(
     attempt: Callable[[], Dialogue[T]], *, tries: int | None = None, pause: float | None = None
 ) -> Dialogue[T]:
-    """Run the dialogue that *attempt* returns, again and again until it succeeds.
+    """Run the dialogue that *attempt* returns, again and again until one succeeds. Return its result.
 
     Between two attempts, wait for *pause* seconds, or for the client's back-off if *pause* is None.
 
@@ -112,9 +112,10 @@ def retried(
 
 
 def while_worthwhile(dialogue: Dialogue[T], in_vain: Callable[[], KafkaError | None]) -> Dialogue[T]:
-    """Run *dialogue*, but stop after a failure that makes further attempts useless.
+    """Run *dialogue* and return its result, but stop it as soon as further attempts are useless.
 
-    After each failure, call *in_vain*. If *in_vain* returns an error, end the dialogue and raise that error.
+    *in_vain* is called after each failure, and tells if they are: it returns None, or an error. This function
+    then ends the dialogue and raises the error.
     """
     try:
         step = next(dialogue)

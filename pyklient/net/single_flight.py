@@ -26,10 +26,9 @@ class SingleFlight(Generic[K, T]):
     ) -> T:
         """Call *attempt* and return its result, or wait for the result of another thread's attempt for *key*.
 
-        If the other thread's attempt fails, this thread makes an attempt of its own. However, this thread
-        raises the other thread's error if *is_shared* returns True for that error, or if *deadline* (in
-        seconds of ``time.monotonic``) has passed. Raises TimeoutError if the other thread has no result by
-        *deadline*.
+        If the other thread's attempt fails, raise its error if *is_shared* returns True for that error, or if
+        *deadline* (in seconds of ``time.monotonic``) has passed. Otherwise, this thread makes an attempt of
+        its own. Raises TimeoutError if the other thread has no result by *deadline*.
         """
         mine: Future[T] = Future()
         while (theirs := self._attempts.setdefault(key, mine)) is not mine:

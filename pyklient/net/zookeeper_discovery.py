@@ -77,7 +77,7 @@ def read_cluster(security_protocol: str) -> RegistryDialogue[RegisteredCluster]:
 
 
 class _Knowledge(Enum):
-    """Says if the list of brokers that a client has read from ZooKeeper is still up to date."""
+    """The state of the list of brokers that a client reads from ZooKeeper."""
 
     CURRENT = "current"
     """No node has changed since the brokers were last read."""
@@ -124,9 +124,9 @@ class ZooKeeperDiscovery:
     def look(self, timeout: float) -> None:
         """Read the registered brokers again if a node in ZooKeeper has changed since they were last read.
 
-        If the brokers cannot be read, logs a warning, or raises the error if the client has no other way to
-        find a broker. Such a client also gets a BrokerConnectionError if none of the registered brokers can
-        be used.
+        If the brokers cannot be read, logs a warning. However, if the client has no other way to find a
+        broker, this method raises the error, and raises BrokerConnectionError if none of the registered
+        brokers can be used.
         """
         if not self._is_due():
             return
@@ -154,7 +154,7 @@ class ZooKeeperDiscovery:
         ZooKeeper knows.
 
         The responses of brokers before Kafka 0.10 lack the controller and the cluster id, and contain no
-        broker until there is a topic. Also, a broker may not know another broker yet that has just been
+        broker until there is a topic. Also, a broker may not know yet of another broker that has just been
         registered.
         """
         cluster = self._cluster

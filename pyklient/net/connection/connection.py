@@ -95,7 +95,8 @@ class Connection:
     @property
     def unconfirmed(self) -> bool:
         """True if the last request expects no response (``acks=0``) and the broker may not have handled it
-        yet. Once the connection is idle for long enough to be closed, the request counts as handled."""
+        yet. Once the connection has been idle for so long that it should be closed, the request counts as
+        handled."""
         return self._in_flight.unconfirmed and not self._in_flight.is_idle(time.monotonic())
 
     @property
@@ -171,7 +172,7 @@ class Connection:
     ) -> Remainder | None:
         """Send *request* in a thread that must not wait. Call *answered* as ``submit`` does.
 
-        If only a part of the request can be sent without waiting, return a function that sends the remainder.
+        Return None if the whole request was sent. Otherwise, return a function that sends the remainder.
         Another thread must call this function before anything else is sent on this connection. Both this
         method and the function raise the errors of ``submit``.
         """

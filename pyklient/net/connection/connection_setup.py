@@ -142,8 +142,8 @@ class _Setup:
     def open(self, versions: Versions | None = None) -> Connection:
         """Return a connection that is set up. If *versions* is None, ask the broker for its versions.
 
-        If the broker closes the connection when it is asked, raises NoVersionsError. If the broker does not
-        answer in time, raises _NoAnswerError.
+        Raises NoVersionsError if the broker closes the connection when it is asked for its versions, and
+        _NoAnswerError if it does not answer in time.
         """
         config = self._config
         connection = Connection(

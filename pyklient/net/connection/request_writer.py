@@ -47,7 +47,7 @@ class RequestWriter:
         self, request: ApiMessage, version: int, answered: Answered, timeout: float
     ) -> Remainder | None:
         """Send as much of *request* as possible without waiting. Return a function that sends the remainder,
-        or None.
+        or None if nothing remains to be sent.
 
         The caller must hold the sending lock. The lock is released when the whole request has been sent, or
         when this method raises an error.

@@ -41,7 +41,7 @@ Answered: TypeAlias = Callable[[Any, KafkaError | None], object]
 
 It is called exactly once, usually by the reader thread. If the connection ends, the thread that ends it calls
 the function, and may hold locks of the connection. If no response is expected, or if no reader thread can be
-started, ``submit`` calls the function. It must not raise an exception.
+started, ``submit`` calls the function. The function must not raise an exception.
 """
 
 
@@ -113,7 +113,8 @@ class RequestsInFlight:
     ) -> list[Buffer]:
         """Encode *request* and return its bytes, which the caller must send.
 
-        The response will be passed to *answered*. If *answered* is None, no response is expected.
+        The response, which is due within *seconds*, will be passed to *answered*. If *answered* is None, no
+        response is expected.
         """
         now = time.monotonic()
         with self._lock:

@@ -124,8 +124,8 @@ class Resolver:
     def _is_alone(self) -> bool:
         """Return True if no other thread runs lookups, so that this thread must do the new lookup itself.
 
-        If the result is False, puts back the permit to start a thread, because a running thread will do the
-        lookup.
+        Otherwise, put the permit to start a thread back into ``_idle``, and return False: a running thread
+        will do the lookup.
         """
         if self._idle.qsize() == self._most_threads - 1:
             return True

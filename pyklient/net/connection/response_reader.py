@@ -46,7 +46,8 @@ class ResponseReader:
         """The reader thread. None until it is started."""
 
     def start(self, seconds: float) -> bool:
-        """Start the reader thread unless it runs already. Return False if no thread can be started."""
+        """Start the reader thread unless it runs already. Return False if no thread can be started. Raises
+        KafkaTimeoutError if ``turn`` cannot be acquired within *seconds*."""
         self.acquire_turn(seconds)
         try:
             if self.thread is None:
@@ -80,8 +81,9 @@ class ResponseReader:
     def read(self, outcome: Sequence[object] = ()) -> None:
         """Read responses until the connection ends, and give each response to the function that waits for it.
 
-        Runs in the reader thread. If there is no reader thread, runs in a thread that sends a request, until
-        *outcome*, a list to which the response to that request is added, is not empty.
+        Runs in the reader thread. If there is no reader thread, a thread that sends a request calls this
+        method. It passes *outcome*, a list to which the response to its request is added. Then the method
+        returns as soon as *outcome* is not empty.
         """
         try:
             while not outcome:

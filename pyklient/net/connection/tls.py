@@ -30,8 +30,8 @@ __all__ = ["TlsTransport", "explain", "tls_context"]
 
 _CHUNK = 256 * 1024
 _NOTHING = (b"",)
-"""The remainder that ``send_at_once`` returns if it has encrypted the whole request, but the socket has not
-accepted all encrypted bytes."""
+"""The remainder that ``send_at_once`` returns if the whole request is encrypted, but the socket has not
+accepted all encrypted bytes. It is not empty, so the caller calls ``send``, which sends those bytes."""
 
 
 def tls_context(config: ClientConfig) -> ssl.SSLContext:

@@ -1,8 +1,9 @@
 """Sends bytes to one peer and receives bytes from it, over a blocking TCP socket.
 
 Time-outs are set on the socket (SO_RCVTIMEO, SO_SNDTIMEO). ``settimeout`` would make the socket non-blocking,
-and each megabyte would then release and take the GIL several times. With a blocking socket, a whole response
-is one ``recv`` with MSG_WAITALL, and a whole request is one ``sendmsg`` over its parts, without copying them.
+and sending or receiving a megabyte would then release and acquire the GIL several times. With a blocking
+socket, a whole response is one ``recv`` with MSG_WAITALL, and a whole request is one ``sendmsg`` over its
+parts, without copying them.
 
 Each call has an argument *time_left*: a function that returns how long the next wait may be, and raises an
 error when no time is left.
@@ -161,7 +162,8 @@ class TcpTransport:
         self._gather = gather
         self._receive_flags = receive_flags
         self._longest_send = self._longest_receive = math.inf
-        """The time-outs that are set on the socket for sending and for receiving, in seconds."""
+        """The time-outs that are set on the socket, in seconds: ``_longest_send`` for sending, and
+        ``_longest_receive`` for receiving."""
         sock.setblocking(True)
 
     def send(self, parts: Sequence[Buffer], time_left: TimeLeft) -> None:

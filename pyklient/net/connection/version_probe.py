@@ -113,7 +113,7 @@ def _if_0_8(
 ) -> Versions | None:
     """Return the versions of Kafka 0.8.2 if the broker has that release; otherwise None.
 
-    A connection that was closed at ApiVersions does not prove the release. The port may also belong to
+    That a connection is closed after ApiVersions does not prove the release. The port may also belong to
     another kind of server or use TLS, or the broker may be stopping.
     """
     probe = _Probe(connected(), endpoint, client_id, deadline)

@@ -74,9 +74,9 @@ def _list_missing(
 ) -> Dialogue[BrokerError | None]:
     """Ask once for each partition that is not in *found* yet, and add the offsets to *found*.
 
-    Returns None if *found* is complete. Returns the error of a partition whose leader cannot be found, if
-    trying again would not help. Raises a retriable error if another attempt may succeed; ``retried`` then
-    makes one. Raises any other error that is not retriable.
+    Return None when *found* is complete. Return the error of a partition whose leader cannot be found, if
+    another attempt would not help. Raises a retriable error if another attempt may succeed; ``retried`` then
+    makes one. Raises any other error that is not retriable. *attempts* numbers the attempts from 1.
     """
     missing = [partition for partition in wanted if partition not in found]
     if not missing:

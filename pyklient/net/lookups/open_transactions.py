@@ -32,8 +32,8 @@ class PartitionProducer:
 
     ``transaction_start`` is the first offset of the producer's open transaction in this partition. It is None
     if the producer has no open transaction there. ``coordinator_epoch`` is the epoch of the transaction
-    coordinator that wrote the end of the producer's last transaction, or -1. ``last_timestamp_ms`` is the
-    timestamp of the last batch.
+    coordinator that wrote the end of the producer's last transaction; -1 if there was none.
+    ``last_timestamp_ms`` is the timestamp of the producer's last batch.
     """
 
     producer_id: int
@@ -58,7 +58,7 @@ class TransactionListing:
 def describe_producers(
     partitions: Iterable[TopicPartition],
 ) -> Dialogue[dict[TopicPartition, list[PartitionProducer]]]:
-    """Ask the leader of each of *partitions* once for the producers that have written to it.
+    """Ask the leader of each of *partitions* once for the producers that have written to the partition.
 
     Raises the first error of a partition, and UnsupportedVersionError if a broker is older than Kafka 2.8.
     """
