@@ -93,8 +93,8 @@ class FunctionSource:
         self._inside.pop()
 
     def layout(self, cls: type[Struct]) -> tuple[list[list[Field]], list[Field]]:
-        """Return two lists: the fields of *cls* that this version has, in groups and in the order in which
-        they are sent, and the tagged fields.
+        """Return two lists of the fields of *cls* that this version has: groups of untagged fields, in the
+        order in which they are sent, and the tagged fields.
 
         Neighbouring fields that are numbers form one group, so that one call of ``struct`` can handle them.
         Every other field is a group by itself.

@@ -17,8 +17,8 @@ ENCODING_ERRORS: Final = (struct.error, TypeError, ValueError, AttributeError, O
 
 def find_unencodable(cls: type[Struct], version: int, flexible: bool, value: object) -> str:
     """Return a text that has the path of the field of *value* that cannot be encoded, and the error. *value*
-    is an object of the structure *cls*, to be encoded in *version*, with compact lengths and tagged fields if
-    *flexible* is true. Must be called only after that has failed."""
+    is an object of the structure *cls*, whose encoding in *version* (with compact lengths and tagged fields
+    if *flexible* is true) has failed."""
     for field in cls.declared:
         if not field.in_version(version):
             continue

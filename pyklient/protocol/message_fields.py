@@ -94,8 +94,8 @@ class Field:
 
 
 class DeclaredFields:
-    """Stands for the attribute ``declared`` of a structure until the attribute is first read. Then *make*
-    returns the fields, and they replace this object."""
+    """A placeholder for the attribute ``declared`` of a structure. When the attribute is first read, *make*
+    is called, and the fields that it returns replace this object."""
 
     def __init__(self, make: Callable[[], tuple[Field, ...]]) -> None:
         self._make = make
@@ -106,8 +106,8 @@ class DeclaredFields:
 
 
 _DEFAULT: Final = object()
-"""A default of arguments of a generated ``__init__``. It means that the structure gets its own new copy of
-the field's default."""
+"""The default of an argument of a generated ``__init__`` whose field has a mutable default. It means that the
+structure gets its own new copy of the field's default."""
 
 _FEW: Final = 20
 """The number of objects of a class that are made without a generated ``__init__``. A client makes most

@@ -72,7 +72,7 @@ class OffsetCommitResponse(ApiMessage):
 class OffsetFetchRequest(ApiMessage):
     """Ask for the committed offsets of a group; from version 8 on, of several groups.
 
-    If the topics are None, the response has all partitions for which the group has committed.
+    If the topics are None, the response has all partitions for which the group has committed offsets.
     """
 
     @struct

@@ -50,9 +50,9 @@ class AbortedTransactions:
         return span is not None and last_offset < span[1]
 
     def first_from(self, offset: int) -> int:
-        """Return an offset below which no batch that is still to be read was aborted. The batches that end at
-        *offset* or after it are still to be read. Return INT64_MAX if all transactions are known to have
-        ended before *offset*."""
+        """Return the first offset of the first transaction that is not known to end before *offset*, or
+        INT64_MAX if there is none. Of the batches that end at *offset* or later, those before the returned
+        offset were not aborted."""
         spans = self._in_order
         if offset < self._asked:
             self._ended = 0

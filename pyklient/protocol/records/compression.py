@@ -44,12 +44,12 @@ _KEPT: Final = 4 << 20
 """The size in bytes of the block that :func:`_keep_freed_memory` allocates."""
 
 _LZ4_MAX_RATIO: Final = 256
-"""A number that is larger than the number of bytes to which one byte of an lz4 block can expand."""
+"""An upper limit on the number of bytes to which one byte of an lz4 block can expand."""
 
 _FIRST_STEP: Final = 1 << 10
-"""Gzip data may have several members. The decompressor gets all bytes at once for the first member, because
-most data has only one. For each later member it begins with this number of bytes, because it does not know
-where that member ends."""
+"""The number of bytes that the decompressor of gzip data gets first for the second and each later member,
+because it is not known where such a member ends. For the first member it gets all bytes at once, because most
+data has only one member."""
 
 
 class Compression(IntEnum):
@@ -153,9 +153,9 @@ def _keep_freed_memory() -> None:
 
     Otherwise the system provides and clears new memory for each large batch. The C library glibc returns
     freed memory when more than a limit is free. The limit is twice the size of the largest block that had a
-    mapping of its own and was freed. So such a block is allocated and freed here. This is done once in a
-    process: the limit never falls, and later blocks of this size have no mapping of their own, so that
-    Python would fill them with zeros.
+    mapping of its own and was freed. So this function allocates and frees a large block. Once in a process is
+    enough, because the limit never falls. Later blocks of this size would have no mapping of their own, and
+    Python would have to fill them with zeros.
     """
     bytes(_KEPT)
 

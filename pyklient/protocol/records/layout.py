@@ -11,7 +11,7 @@ Formats 0 and 1 (an *entry*; a compressed set is one entry, the *wrapper*, with 
     0 offset 8 | 8 length 4 | 12 CRC-32 4 | 16 magic 1 | 17 attributes 1 | format 1: 18 timestamp 8
     key length 4 | key | value length 4 | value
 
-The magic is at byte 16 in every format, and *length* counts the bytes behind its own field.
+The magic is at byte 16 in every format, and *length* counts the bytes after its own field.
 """
 
 from collections.abc import Sequence
