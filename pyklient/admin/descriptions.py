@@ -321,8 +321,9 @@ class OpenTransaction:
     """A transaction that is open in one partition, where it begins at the offset ``start``.
 
     ``last_timestamp_ms`` is the timestamp of the last batch that its producer has written to the partition.
-    ``coordinator_epoch`` is -1 if the producer has never ended a transaction there. ``transactional_id`` and
-    ``timeout_ms`` are None if no coordinator knows the producer.
+    ``coordinator_epoch`` is the epoch of the coordinator that wrote the end of the producer's last
+    transaction there, or -1 if there was none. ``transactional_id`` and ``timeout_ms`` are None if no
+    coordinator knows the producer.
 
     The transaction *hangs* if its coordinator does not know that the partition belongs to it. Neither a
     producer nor a time-out ends such a transaction, so that ``read_committed`` consumers wait for ever.

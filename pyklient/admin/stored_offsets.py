@@ -131,8 +131,8 @@ def members_in_zookeeper(group_id: str) -> RegistryDialogue[int]:
 
 
 def kafka_stores_offsets() -> RegistryDialogue[bool]:
-    """Return True if Kafka has the topic for committed offsets. Brokers create it when a group first asks for
-    its coordinator."""
+    """Return True if Kafka has the topic for committed offsets. Brokers create it when a client first asks
+    for the coordinator of a group."""
     return (yield Read(paths.topic(OFFSETS_TOPIC))) is not None
 
 

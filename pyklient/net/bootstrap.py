@@ -91,7 +91,7 @@ class Bootstrap:
         self._reached.add((endpoint.host, endpoint.port))
 
     def give_up_if_nobody_is_there(self, error: UnreachableError, began: float) -> None:
-        """Handle *error*, the failure of an attempt to connect that began at the time *began*.
+        """Handle *error*, the failure of an attempt to connect that began at *began* (``time.monotonic``).
 
         Raises NobodyThereError if no attempt has found a server for ``bootstrap_refused_timeout_ms``, and the
         client has never reached one.

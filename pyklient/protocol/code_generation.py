@@ -62,7 +62,8 @@ class FunctionSource:
     def bind(self, key: object, make: Callable[[], Any], name: str) -> str:
         """Return a name by which the generated lines can refer to the object that *make* returns.
 
-        *make* is called once for each *key*. The result begins with *name*.
+        *make* is called only once for each *key*; a later call with this key returns the same name. The name
+        begins with *name*.
         """
         bound = self._bound.get(key)
         if bound is None:

@@ -295,7 +295,7 @@ def _authenticate(
     """Log in by SASL. Return the seconds after which the connection should be replaced; None if there is no
     limit.
 
-    The number is a random one between 80 and 90 % of the session's lifetime (KIP-368). So a connection is
+    The number is random, from 80 to 90 % of the session's lifetime (KIP-368). So a connection is
     replaced before the broker ends the session, and not all connections are replaced at once.
     """
     from pyklient.net.connection.sasl import authentication, no_sasl

@@ -203,8 +203,8 @@ class TlsTransport:
 
 
 def _chunks(parts: Sequence[Buffer]) -> Iterator[Buffer]:
-    """Join small *parts* and divide large ones, because each part that is written becomes at least one TLS
-    record."""
+    """Yield the bytes of *parts* in chunks. Large parts are divided. Small ones are joined, because each chunk
+    becomes at least one TLS record."""
     small = bytearray()
     for part in parts:
         if len(part) < _CHUNK // 8:

@@ -84,7 +84,7 @@ class Endpoint(NamedTuple):
 
 
 class Deadline:
-    """A TimeLeft function, which raises an error once a number of seconds has passed.
+    """A TimeLeft function that raises an error once *seconds* seconds have passed.
 
     *expired* returns this error. *cancelled* returns None, or an error if the call should stop earlier, for
     instance because the client is being closed.

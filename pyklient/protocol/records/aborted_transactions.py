@@ -14,8 +14,8 @@ __all__ = ["AbortedTransactions"]
 class AbortedTransactions:
     """The aborted transactions of one partition in one ``read_committed`` fetch response.
 
-    The response lists the first offset of each transaction. The transaction ends at its abort marker, which
-    is found while the batches are read. Later batches of the same producer may belong to a committed
+    The response lists the first offset of each transaction. A transaction ends at its abort marker, which is
+    found while the batches are read. Later batches of the same producer may belong to a committed
     transaction. The offsets of the markers are stored, so that batches may be read again from any earlier
     offset.
     """
