@@ -388,7 +388,7 @@ def _subscribed(group_id: str, *, has_offsets: bool) -> Dialogue[frozenset[str]]
     """Return the topics that the members of a group subscribe to.
 
     DescribeGroups does not find groups of the newer protocol (KIP-848). If it does not find the group, return
-    no topics if the group has committed offsets (*has_offsets*), and else raise BrokerError
+    no topics if the group has committed offsets (*has_offsets*). Otherwise, raise BrokerError
     GROUP_ID_NOT_FOUND.
     """
     try:

@@ -183,9 +183,10 @@ def _config_of(name: str) -> Dialogue[dict[str, str | None]]:
 
 
 def _until(name: str, ready: Callable[[TopicInfo | None], bool], waiting_for: str) -> Dialogue[None]:
-    """Ask for the metadata of topic *name* until *ready* returns True for it (None: there is no such topic).
+    """Ask for the metadata of topic *name* until *ready* returns True for it.
 
-    *waiting_for* names what is still missing, for the error message if the time runs out.
+    *ready* gets None while the metadata does not contain the topic. *waiting_for* names what is still
+    missing, for the error message if the time runs out.
     """
     not_yet = KafkaTimeoutError(f"topic {name} is not ready yet: still waiting for {waiting_for}")
     while True:

@@ -114,8 +114,8 @@ def retried(
 def while_worthwhile(dialogue: Dialogue[T], in_vain: Callable[[], KafkaError | None]) -> Dialogue[T]:
     """Run *dialogue* and return its result, but stop it as soon as further attempts are useless.
 
-    *in_vain* is called after each failure, and tells if they are: it returns None, or an error. This function
-    then ends the dialogue and raises the error.
+    After each failure, call *in_vain*. It returns an error if further attempts are useless, and otherwise
+    None. If it returns an error, end the dialogue and raise that error.
     """
     try:
         step = next(dialogue)

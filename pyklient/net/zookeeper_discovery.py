@@ -124,9 +124,9 @@ class ZooKeeperDiscovery:
     def look(self, timeout: float) -> None:
         """Read the registered brokers again if a node in ZooKeeper has changed since they were last read.
 
-        If the brokers cannot be read, logs a warning. However, if the client has no other way to find a
-        broker, this method raises the error, and raises BrokerConnectionError if none of the registered
-        brokers can be used.
+        If the brokers cannot be read, raises the error if the client has no other way to find a broker, and
+        otherwise logs a warning. Raises BrokerConnectionError if none of the registered brokers can be used
+        and the client has no bootstrap servers.
         """
         if not self._is_due():
             return

@@ -203,8 +203,8 @@ class TlsTransport:
 
 
 def _chunks(parts: Sequence[Buffer]) -> Iterator[Buffer]:
-    """Yield the bytes of *parts* in chunks. Large parts are divided. Small ones are joined, because each chunk
-    becomes at least one TLS record."""
+    """Yield the bytes of *parts* in chunks. Large parts are divided. Small parts are joined, because each
+    chunk becomes at least one TLS record."""
     small = bytearray()
     for part in parts:
         if len(part) < _CHUNK // 8:

@@ -113,8 +113,8 @@ def _if_0_8(
 ) -> Versions | None:
     """Return the versions of Kafka 0.8.2 if the broker has that release; otherwise None.
 
-    That a connection is closed after ApiVersions does not prove the release. The port may also belong to
-    another kind of server or use TLS, or the broker may be stopping.
+    If a broker closes the connection after ApiVersions, this does not prove its release: the port may belong
+    to another kind of server or use TLS, or the broker may be stopping.
     """
     probe = _Probe(connected(), endpoint, client_id, deadline)
     try:
