@@ -32,8 +32,8 @@ class BatchLimits:
         return max(1, count_within(group.values, group.keys, begin, most, _OVERHEAD))
 
     def halve(self, topic: str, part: EncodedMessages) -> None:
-        """Make the following batches at most half as large as *part*, which a broker has rejected as too
-        large."""
+        """Make the following batches for *topic* at most half as large as *part*, which a broker has rejected
+        as too large."""
         keys = part.keys or ()
         size = sum(map(len, filter(None, part.values))) + sum(map(len, filter(None, keys)))
         self._bytes[topic] = (size + _OVERHEAD * len(part)) // 2

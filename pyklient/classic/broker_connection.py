@@ -33,12 +33,12 @@ class BrokerConnection:
     the new endpoint. A request that is in flight on the old connection still gets its response.
 
     If a request fails, the connection is closed and the error is raised. This class does not send a request
-    again. A broker reports an error of a request without a response only by closing the connection. In that
-    case, the next call raises BrokerConnectionError.
+    again. If a request has no response (``acks=0``), the broker reports an error of it only by closing the
+    connection. In that case, the next call raises BrokerConnectionError.
 
-    If the last request on a connection had no response, it is closed or replaced only when the broker has
-    answered a further request: Kafka 0.9 to 0.10.1 can lose the last requests of a closed connection, and
-    0.10.2 and 0.11.0.0 can change the order of two of them (KAFKA-3703, KAFKA-5587).
+    If the last request on a connection had no response, the connection is closed or replaced only after the
+    broker has answered a further request: Kafka 0.9 to 0.10.1 can lose the last requests of a closed
+    connection, and 0.10.2 and 0.11.0.0 can change the order of two of them (KAFKA-3703, KAFKA-5587).
 
     If the producer follows the rules of Kafka 0.7 (the profile 0.7), the connection is also replaced after
     ``reconnect.interval`` requests, and after ``reconnect.time.interval.ms``.
@@ -67,8 +67,8 @@ class BrokerConnection:
     def ask(
         self, request: ApiMessage, *, max_version: int | None = None, over: Connection | None = None
     ) -> Any:
-        """Send *request*, and return the response. *over* is the connection to use. Without *over*, use the
-        open connection, or open one first."""
+        """Send *request*, in *max_version* at most, and return the response. *over* is the connection to use.
+        Without *over*, use the open connection, or open one first."""
         connection = self.opened() if over is None else over
         self._requests += 1
         self._told = None
@@ -148,8 +148,8 @@ class BrokerConnection:
             raise error
 
     def _replace(self, deadline: float) -> Connection:
-        """Open a new connection, unless another thread has just done that. Only one thread at a time calls
-        this method."""
+        """Return a new connection, or the one that another thread has just opened. Only one thread at a time
+        calls this method."""
         connection = self._connection
         if connection is not None and self._is_usable(connection):
             return connection

@@ -55,7 +55,8 @@ class CallbackHandler:
         """Return the items to append to the batch instead of *item*: none, one or several.
 
         The send thread calls this hook for each item that it removes from the queue. It also calls this hook
-        with None when the queue is empty and the time for the next batch has passed.
+        with None when the queue is empty and the queue time (``queue.buffering.max.ms``) has passed since the
+        previous batch.
         """
         return [] if item is None else [item]
 
@@ -90,7 +91,8 @@ class CallbackHandler:
 def before_sending(
     hooks: CallbackHandler, batch: Sequence[Any], item_class: type[KeyedMessage | QueueItem]
 ) -> Sequence[Any]:
-    """Return the items that *hooks* want to send instead of *batch*. These items must be of the *item_class*.
+    """Return the items that the hook ``before_sending_data`` of *hooks* returns for *batch*. Raise
+    HookResultError if they are not of the *item_class*.
 
     If the hook raises an exception, a note on the exception names the hook.
     """

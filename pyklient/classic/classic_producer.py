@@ -39,7 +39,8 @@ _UNWIND_TIMEOUT: Final = 10.0
 """The number of seconds for which queued messages are still sent when an exception leaves the ``with`` block,
 or when the program ends."""
 _LAST_WAIT: Final = 0.5
-"""At the end of the program, a send thread has this number of seconds to log the batch that it dropped."""
+"""The number of seconds that a send thread has, at the end of the program, to log the messages that it
+dropped."""
 
 
 class ClassicProducer(EventSender):
@@ -211,8 +212,9 @@ class ClassicProducer(EventSender):
 
 
 def _one_of(kind: str, base: type, passed: Any, named: Any) -> Any:
-    """Return the handler that was *passed* as an argument or *named* by a property. A handler is an instance
-    of *base*."""
+    """Return the handler that was *passed* as an argument or *named* by a property; None if there is neither.
+    Raises ConfigurationError if there are both, or if the named handler is not an instance of *base*. *kind*
+    is "callback" or "event"."""
     if passed is not None and named is not None:
         raise ConfigurationError(
             f"the property {kind}.handler and the argument {kind}_handler both name a handler; remove one of "

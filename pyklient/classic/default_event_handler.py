@@ -56,8 +56,8 @@ class DefaultEventHandler(EventHandler):
         self._refresh_interval = config.topic_metadata_refresh_interval_ms / 1000
         self._refreshed_at: float | None = None
         self._topics: set[str] = set()
-        """The topics of the messages that were sent since the metadata was last refreshed because of its
-        age."""
+        """The topics of the messages that were sent since the last refresh for
+        ``topic.metadata.refresh.interval.ms``. The next such refresh asks for these topics."""
         self._failures: dict[str, KafkaError] = {}
         """The failures of the last attempt, by topic or partition."""
         self._limits = BatchLimits()
@@ -94,9 +94,10 @@ class DefaultEventHandler(EventHandler):
         """Send *outstanding*. Raise FailedToSendMessageError with the messages that are not confirmed after
         all retries.
 
-        If the code of the program ends the thread with SystemExit, or if an unexpected error occurs, a
-        synchronous producer raises that error. An asynchronous producer raises FailedToSendMessageError
-        instead, because the send thread would count confirmed messages as dropped after any other error.
+        If code of the program, such as a partitioner, raises SystemExit, or if an unexpected error occurs, a
+        synchronous producer raises this error. An asynchronous producer raises FailedToSendMessageError
+        instead, which has only the unconfirmed messages: after any other error, the send thread counts all
+        messages as dropped.
         """
         self._failures = {}
         try:

@@ -56,8 +56,8 @@ class DroppedItems:
 
 
 def traceback_of(error: BaseException) -> BaseException | None:
-    """Return *error* if the log should have its traceback. Return None if its text says enough. The text of a
-    HookResultError does, and the text of a KafkaError whose cause is a KafkaError, an OSError or None."""
+    """Return *error* if the log should have its traceback. Return None if its text says enough: this holds
+    for a HookResultError, and for a KafkaError without a cause or caused by a KafkaError or OSError."""
     said = isinstance(error, HookResultError) or (
         isinstance(error, KafkaError) and isinstance(error.__cause__, KafkaError | OSError | None)
     )

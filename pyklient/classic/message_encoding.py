@@ -56,8 +56,8 @@ class MessageEncoder:
 
 
 def _named(encoder: Encoder) -> Callable[[Any], bytes | None]:
-    """Return a function that calls *encoder*, and raises a TypeError with its name if the result is not bytes
-    or None."""
+    """Return a function that calls *encoder* and returns its result. If the result is not bytes or None, the
+    function raises a TypeError that names the encoder."""
     encode = as_encoder(encoder, "serializer.class")
     assert encode is not None
     name = getattr(encoder, "__name__", type(encoder).__name__)

@@ -100,8 +100,8 @@ class PartitionCandidates:
         return candidates[checked_partition(self._partitioner, topic, key, len(candidates))]
 
     def choose_again(self, item: QueueItem) -> BrokerPartition:
-        """Return the broker and the partition of *item*. Choose them now if a hook has made the item without
-        them."""
+        """Return the broker and the partition of *item*. If a hook has made the item without a broker, choose
+        the broker now, and also the partition if the item has none."""
         if item.broker_id != NO_BROKER:
             return BrokerPartition(item.broker_id, item.partition)
         if item.partition == ANY_PARTITION or self._config.broker_list:

@@ -31,7 +31,8 @@ never pause while the queue is empty."""
 
 
 class ProducerSendThread:
-    """The thread that owns the event handler, and calls the hooks of the callback handler.
+    """The thread that passes the queued messages to the event handler in batches. It also calls hooks of the
+    callback handler.
 
     It ends when the queue is closed and empty. Then it closes the event handler, then the callback handler,
     and finally the *candidates*, which only a producer of Kafka 0.7 has. *queue_time* is in seconds.

@@ -107,8 +107,8 @@ class SyncProducer:
     def send_checked(
         self, placed: dict[TopicPartition, ProducerRequest]
     ) -> dict[TopicPartition, ProducerResponseStatus] | None:
-        """Send requests as ``multi_send`` does. *placed* has one request for each partition, and its messages
-        and keys are known to be bytes or None."""
+        """Send requests as ``multi_send`` does. *placed* has one request for each partition. The messages and
+        keys of these requests are known to be bytes or None."""
         connection = self._connection.opened()
         version = connection.version_of(ProduceRequest, MAX_PRODUCE_VERSION)
         message = ProduceRequest(
@@ -139,8 +139,8 @@ class SyncProducer:
     def close(self, timeout: float = 2.0) -> None:
         """Close the connection. After that, other methods raise ClosedError. Further calls do nothing.
 
-        If ``request.required.acks`` is 0, the broker has *timeout* seconds to handle the messages that were
-        sent last. If it does not, a warning is logged.
+        If ``request.required.acks`` is 0, first wait until the broker has handled the messages that were sent
+        last. After *timeout* seconds, log a warning.
         """
         self._closed = True
         self._connection.close(argument_checks.seconds(timeout, "timeout"))
@@ -198,7 +198,9 @@ class SyncProducer:
         return list(topics.values())
 
     def _encoded(self, request: ProducerRequest, version: int) -> list[Buffer]:
-        """Return *request* as an encoded batch, in several buffers."""
+        """Return the messages of *request* as an encoded batch, in several buffers. *version* is the version
+        of the produce request. Raises MessageTooLargeError if a message is larger than
+        ``max.message.size``."""
         codec = self._codecs.get(request.topic)
         if codec is None:
             codec = Compression.of(self._config.compression_of(request.topic))
@@ -249,7 +251,8 @@ class SyncProducer:
         return statuses
 
     def _led_partitions(self, topic: str) -> list[int]:
-        """Return the partitions of *topic* that the broker leads."""
+        """Return the partitions of *topic* that the broker leads. Raises NoBrokersForPartitionError if there
+        are none."""
         asked_at, led = self._led.get(topic, (0.0, []))
         if not led or self._config.is_old(asked_at):
             response = self.fetch_metadata([topic])
@@ -266,7 +269,8 @@ class SyncProducer:
         return led
 
     def _leads_nothing(self, topic: str, response: MetadataResponse) -> NoBrokersForPartitionError:
-        """Return the error to raise if the broker leads no partition of *topic*."""
+        """Return the error that says that the broker leads no partition of *topic*. Its text tells the
+        reason, which is found in *response*."""
         ids = [broker.node_id for broker in response.brokers]
         codes = [entry.error_code for entry in response.topics if entry.error_code]
         if codes:
