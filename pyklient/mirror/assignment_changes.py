@@ -22,7 +22,8 @@ _LONGEST_WAIT: Final = 0.2
 
 
 class AssignmentChange:
-    """A change of the assignment: *partitions* were assigned or lost, or are about to be revoked."""
+    """A change of the assignment: *partitions* were *assigned*, or are about to be *revoked*. If neither is
+    true, they were lost."""
 
     def __init__(
         self, partitions: Collection[TopicPartition], *, assigned: bool = False, revoked: bool = False
@@ -57,8 +58,8 @@ class AssignmentChanges(ConsumerRebalanceListener):
     def __init__(self, make: Callable[[AssignmentChange], None]) -> None:
         self.task_makes_them = False
         self.has_assignment = False
-        """True while the member has an assignment, which may be empty: False before the first one, and during
-        a rebalance. It does not change after the task has ended."""
+        """True while the member has an assignment, even an empty one. False before the first assignment and
+        during a rebalance. It does not change after the task has ended."""
         self._make = make
         self._waiting: SimpleQueue[AssignmentChange] = SimpleQueue()
 

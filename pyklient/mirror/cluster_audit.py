@@ -54,8 +54,8 @@ class AuditRow:
 
     @property
     def equal(self) -> bool:
-        """True if both clusters have the same records. Timestamps are compared unless a record of the source
-        cluster has none, because the target cluster then sets its own."""
+        """True if both clusters have the same records. If a record of the source cluster has no timestamp,
+        the target cluster sets its own. Timestamps are then not compared."""
         same = (self.source.records, self.source.digest) == (self.target.records, self.target.digest)
         return same and (not self.source.has_timestamps or self.source.timestamps == self.target.timestamps)
 

@@ -66,8 +66,8 @@ class CopySender:
 
     def lose(self, partitions: Collection[TopicPartition]) -> None:
         """Stop sending the messages of *partitions* that the task has read, because this member has lost
-        *partitions*. Messages that the present call of :meth:`send` has sent already are not counted as
-        sent."""
+        *partitions*. If :meth:`send` is running, the copies of these messages that it has already sent are
+        not recorded as sent."""
         self._lost.update(partitions)
 
     def forget_lost(self) -> None:
@@ -155,8 +155,8 @@ class CopySender:
         sent.append((TopicPartition(topic, partition), offset, offset + 1, delivery))
 
     def _handle_message(self, message: Message, sent: list[Sent]) -> None:
-        """Send the records that the handler returns for *message*. The offset of *message* is committed only
-        after all of these records are confirmed, because it belongs to the last of them."""
+        """Send the records that the handler returns for *message*. Only the last of them moves the position
+        past *message*, so the offset of *message* is committed after all of them are confirmed."""
         source, offset = TopicPartition(message.topic, message.partition), message.offset
         deliveries = [self._send(message, record) for record in self._handled(message)] or [None]
         sent += [(source, offset, offset, delivery) for delivery in deliveries[:-1]]
@@ -182,15 +182,17 @@ class CopySender:
         return found
 
     def _send(self, message: Message, record: ProducerRecord) -> Delivery | None:
-        """Send *record*, a copy of *message*. Return None if the record was dropped."""
+        """Send *record*, a copy of *message*. Return None if the record was dropped, or if the partition of
+        *message* was lost or deleted."""
         return self._deliver(message, record.topic, partial(self._producer.send, *record))
 
     def _deliver(self, message: Message, topic: str, send: Callable[[], _T], count: int = 1) -> _T | None:
         """Call *send*, which sends a copy of *message* to *topic*, and return its result. The copy has
         *count* records.
 
-        While the target cluster cannot be reached, try again. Return None if the copy was dropped, or if the
-        partition of *message* was lost."""
+        While the target cluster cannot be reached, try again; if the mirror is closed meanwhile, raise
+        _StoppedError. Return None if the copy was dropped, or if the partition of *message* was lost or
+        deleted."""
         source = TopicPartition(message.topic, message.partition)
         while not self._lost or source not in self._lost:
             try:

@@ -22,8 +22,8 @@ class FailedCopies:
         self._abort = abort
 
     def note(self, failed: FailedRecords) -> None:
-        """If *abort* is true, raise the error that ends the mirror. Otherwise count *failed* as dropped, and
-        log it."""
+        """If failed records end the mirror, raise the error that ends it. Otherwise count *failed* as
+        dropped, and log the loss."""
         if self._abort:
             raise _abort_error(failed) from failed.error
         self.dropped_count += failed.record_count

@@ -56,8 +56,8 @@ class TranslatedOffset:
 def translate_offsets(
     source: Cluster, target: Cluster, group_id: str, mirror_group: str, *, execute: bool = False
 ) -> dict[TopicPartition, TranslatedOffset]:
-    """Translate the committed offsets of the group *group_id* to the offsets of its records in *target*.
-    Commit them there only if *execute* is true.
+    """Translate the committed offsets of the group *group_id* in *source* to the offsets of the same records
+    in *target*. Commit the translated offsets in *target* only if *execute* is true.
 
     *mirror_group* is the group of the mirror that copies, or has copied, from *source* to *target* with the
     argument ``groups``. Partitions that this mirror has not copied are left out. No record is skipped, but
@@ -123,8 +123,8 @@ class GroupTranslation:
         self._mirror_group = mirror_group
         self._stopping = stopping
         self._left_out: dict[str, dict[TopicPartition, str]] = {}
-        """For each group, the reasons why offsets were not translated the last time. Each reason is logged
-        once."""
+        """For each group, the partitions whose offsets the last attempt could not translate, with the
+        reasons. A reason is logged only when it is new."""
 
     def translate(self, syncs: Mapping[TopicPartition, Sequence[StoredSync]]) -> None:
         """Commit the translated offsets of the partitions in *syncs*, which has the stored offset syncs of
@@ -194,8 +194,8 @@ def _read_syncs(options: Mapping[str, Any], mirror_group: str) -> dict[TopicPart
 def _fitting(
     syncs: Mapping[TopicPartition, Sequence[StoredSync]], topic_ids: Mapping[str, str | None]
 ) -> dict[TopicPartition, list[OffsetSync]]:
-    """Return *syncs*, the stored offset syncs of each partition, without the syncs of deleted topics.
-    *topic_ids* has the ids of the topics in the target cluster."""
+    """Return *syncs*, the stored offset syncs of each partition, without those whose target topic was deleted
+    after they were stored. *topic_ids* has the present ids of the topics in the target cluster."""
     return {
         source: [each.sync for each in stored if each.fits(topic_ids.get(source.topic))]
         for source, stored in syncs.items()
@@ -250,9 +250,10 @@ def _reason(
     committed: Collection[TopicPartition],
     left_out: Mapping[TopicPartition, str],
 ) -> str:
-    """Return the reason why no offset of the group can be translated, and what to do. *syncs* are the
-    partitions for which the mirror has stored offset syncs, without which no offset can be translated.
-    *committed* are the partitions for which the group has committed offsets."""
+    """Return a text for the user: why no offset of the group can be translated, and what to do. *syncs* are
+    the partitions for which the mirror has stored offset syncs, without which no offset can be translated.
+    *committed* are the partitions for which the group has committed offsets. *left_out* has the reasons for
+    the partitions that are in both."""
     if left_out:
         reasons = [f"{each}: {reason}" for each, reason in sorted(left_out.items())]
         more = f" (and {len(reasons) - _MOST_SHOWN} more)" if len(reasons) > _MOST_SHOWN else ""
@@ -279,8 +280,8 @@ def _reason(
 
 
 def _commit(target: Admin, group_id: str, found: Mapping[TopicPartition, TranslatedOffset]) -> int:
-    """Commit the translated offsets in *found* that are larger than the offsets committed so far. Return the
-    number of committed offsets."""
+    """Commit those translated offsets in *found* that are larger than the group's offset in the target
+    cluster, or for which the group has none there. Return the number of committed offsets."""
     positions = {each: OffsetAndMetadata(offset.translated) for each, offset in found.items() if offset.moves}
     if positions:
         target.reset_offsets(

@@ -293,7 +293,8 @@ class Mirror:
             )
 
     def _join(self, threads: Sequence[threading.Thread]) -> None:
-        """Wait until *threads* have ended. If they do not end in time, note an error."""
+        """Wait until *threads* have ended. If they do not end in time, add an error to those of the
+        mirror."""
         deadline = time.monotonic() + _CLOSE_TIMEOUT
         for thread in threads:
             if thread.ident is not None:

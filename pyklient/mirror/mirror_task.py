@@ -79,8 +79,8 @@ class MirrorTask:
             admin, producer, targets, rules, self.sent, self.failures, self.changes, stopping
         )
         self._ending = False
-        """True if the task sends no more records, and has waited for the results of the records that it
-        sent."""
+        """True when the task is ending. It then sends no more records, and waits for no more
+        confirmations."""
         self._unfinished: set[TopicPartition] = set()
         """The partitions with records that were not confirmed or not committed when the task ended."""
         self._last_failure: KafkaError | None = None

@@ -38,9 +38,9 @@ def translated(syncs: Sequence[OffsetSync], offset: int) -> int:
     """Return the offset in the target partition for *offset*, a committed offset in the source partition.
     *syncs* are those of the partition, in the order of their offsets.
 
-    Each record from *offset* on has, or will have, a copy in the target partition at the result or after it.
-    So a group that begins at the result skips nothing. If no sync begins at *offset* or before it, the result
-    is 0, which stands for the start of the log.
+    Each record from *offset* on has, or will have, a copy in the target partition at the returned offset or
+    after it. So a group that begins at the returned offset skips nothing. If no sync begins at *offset* or
+    before it, return 0, which stands for the start of the log.
     """
     found = next((each for each in reversed(syncs) if each.offset <= offset), None)
     if found is None:
@@ -62,7 +62,8 @@ class OffsetSyncs:
     again. It has copied all of them when one of these is true:
 
     - It has copied as many records after the last sync as there are unknown copies.
-    - It has copied all records before *horizon*: the end of the source partition after this member got it.
+    - It has copied all records before *horizon*: the offset at which the source partition ended when this
+      member began.
 
     Until then, some records have only an unknown copy, and new syncs are held back.
     """
@@ -74,18 +75,18 @@ class OffsetSyncs:
         self._held: list[OffsetSync] = []
         """The syncs that are held back while some records have only an unknown copy."""
         self._position = 0
-        """The source offset after the last record that was copied."""
+        """The source offset after the record that was copied last."""
         self._copied_end = max((each.end for each in self._slots.values()), default=0)
-        """The source offset up to which records had been copied before this mirror began, or before it last
-        went back to an earlier offset. Syncs are held back until the position has reached this offset
-        again."""
+        """The source offset up to which records had been copied when this member began to copy, or when it
+        last began to copy records again from an earlier offset. New syncs are held back until ``_position``
+        has reached this offset."""
         self._target_end = max((each.target_end for each in self._slots.values()), default=0)
-        """The offset after the last known copy."""
+        """The target offset after the last copy whose offset is known."""
         self._unknown = 0
         """The number of unknown copies before ``_target_end``."""
         self._counted = 0
-        """The number of records with an offset of ``_copied_end`` or more that were copied since this mirror
-        began, or since it last went back."""
+        """The number of records with a source offset of ``_copied_end`` or more that this member has copied.
+        When it copies records again from an earlier offset, the count begins at 0."""
 
     @property
     def all(self) -> tuple[OffsetSync, ...]:
@@ -115,15 +116,15 @@ class OffsetSyncs:
         self._position = self._copied_end = self._target_end = self._unknown = self._counted = 0
 
     def _go_back(self) -> None:
-        """Prepare for syncs that begin at an earlier source offset, because the mirror copies records
-        again."""
+        """Prepare for syncs that begin before ``_position``, because the mirror copies records again from an
+        earlier source offset."""
         if not self._held:
             self._unknown = 0
         self._held.clear()
         self._copied_end, self._counted = max(self._copied_end, self._position), 0
 
     def _has_all_copies(self) -> bool:
-        """Return True if all records of which there are unknown copies have been copied again."""
+        """Return True if all records that have unknown copies were copied again."""
         return self._counted >= self._unknown or (
             self._horizon is not None and self._position >= self._horizon
         )
@@ -137,8 +138,8 @@ class OffsetSyncs:
             del self._held[1::2]
 
     def _release(self) -> None:
-        """All records of which there are unknown copies have been copied again. So replace the syncs of the
-        earlier copies by the syncs that were held back."""
+        """Replace the syncs of earlier copies by the syncs that were held back, because all records that have
+        unknown copies were copied again."""
         held, self._held = self._held, []
         first = held[0].offset
         if first < self._copied_end:

@@ -74,11 +74,11 @@ class PartitionSyncs:
         self._due: set[TopicPartition] = set()
         """The partitions whose offsets were committed, and whose offset syncs must be stored next."""
         self._sent: list[_Sent] = []
-        """The offset syncs that were sent to the target cluster and are not confirmed yet. No others are sent
-        meanwhile."""
+        """The offset syncs that were sent to the target cluster, and whose results are not known yet. Until
+        these are known, no other offset syncs are sent."""
         self._backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)
         self._failures = 0
-        """The number of failed attempts to store offset syncs, since the last time that all of them were
+        """The number of failed attempts to store offset syncs. It is set to 0 when all offset syncs are
         stored."""
         self._try_at = 0.0
         """The time of the next attempt after a failure."""
@@ -86,9 +86,10 @@ class PartitionSyncs:
 
     def begin(self, partitions: Collection[TopicPartition], *, assigned: bool) -> None:
         """Forget the offset syncs of *partitions* in memory. If *assigned* is true, this task copies
-        *partitions* from now on, and continues with their offset syncs in the target cluster.
+        *partitions* from now on, and continues with the offset syncs that are stored in the target cluster.
 
-        If these cannot be read now, they are read when the target cluster has confirmed the first records.
+        If the stored offset syncs cannot be read now, they are read when the target cluster has confirmed the
+        first copied records.
         """
         for each in partitions:
             self._syncs.pop(each, None)
@@ -165,8 +166,8 @@ class PartitionSyncs:
             self._try(_CALL_TIMEOUT)
 
     def flush(self, timeout: float) -> None:
-        """Store all offset syncs of committed offsets. Wait until they are stored, for *timeout* seconds at
-        most, and try again after failures."""
+        """Store the offset syncs of all records whose offsets are committed. Wait until they are stored, for
+        *timeout* seconds at most, and try again after failures."""
         deadline = time.monotonic() + timeout
         while True:
             self._look_for_results()
@@ -209,7 +210,8 @@ class PartitionSyncs:
             _log.debug("some offset syncs (the offsets of copied records) are not stored yet: %s", error)
 
     def _succeeded(self) -> None:
-        """If all offset syncs are stored, forget the failures before, and log that storing works again."""
+        """If all offset syncs are stored after a failure, forget the earlier failures, and log that storing
+        works again."""
         if self._failures and not self._sent and not self._due:
             self._failures, self._try_at = 0, 0.0
             self._outage.ended()

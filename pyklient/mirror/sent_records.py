@@ -81,8 +81,9 @@ class _Run:
         return all(batch.done for batch, _, _ in self._copies.runs)
 
     def extend(self, copies: Copies, position: int) -> bool:
-        """Add *copies* to this run, and set its *position*. Return False, and add nothing, unless the copies
-        directly follow the run's records both in the source partition and in the run's only batch."""
+        """Add *copies* to this run, set its *position*, and return True. This is possible only if the run has
+        one batch, and the copies directly follow its records in the source partition and in this batch.
+        Otherwise add nothing, and return False."""
         before, runs = self._copies.offsets, self._copies.runs
         after, (batch, first, stop) = copies.offsets, copies.runs[0]
         if not (
@@ -101,8 +102,8 @@ class _Run:
     def results(
         self, source: TopicPartition, confirmed: list[ConfirmedRecords] | None
     ) -> list[FailedRecords]:
-        """Return the failed records of the run. Add its confirmed records to *confirmed*, unless that is
-        None. *source* is the source partition of the run. All records must have a result."""
+        """Return the failed records of the run. Add its confirmed records to the list *confirmed* if one is
+        given. *source* is the source partition of the run. All records must have a result."""
         failed: list[FailedRecords] = []
         for batch, first, stop in self._copies.runs:
             batch.mark_seen(first, stop)
@@ -141,8 +142,8 @@ class SentRecords:
         self._confirmed: dict[TopicPartition, int] = {}
         self._committed: dict[TopicPartition, int] = {}
         self._failed: set[TopicPartition] = set()
-        """The partitions with a failed record that is not skipped. Later records of these partitions are not
-        counted."""
+        """The partitions with a failed record that is not skipped. The results of later records of these
+        partitions are ignored."""
 
     def begin(self, partitions: Iterable[TopicPartition]) -> None:
         """Forget the records and positions of *partitions*, because they are assigned again, or belong to
@@ -167,8 +168,8 @@ class SentRecords:
     def pop_done(self) -> tuple[list[ConfirmedRecords], list[FailedRecords]]:
         """Remove and return the records that are confirmed, and the records that have failed. The records of
         a partition are in the order of their offsets. Records behind an unconfirmed record of the same
-        partition are not removed yet. If failed records are not skipped, the first failed record is returned
-        once, and records behind it are not counted."""
+        partition are not removed yet. If failed records are not skipped, the first failure of a partition is
+        returned once, and the results of later records of the partition are ignored."""
         confirmed: list[ConfirmedRecords] = []
         failed: list[FailedRecords] = []
         for source, runs in self._runs.items():
