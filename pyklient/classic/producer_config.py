@@ -79,8 +79,8 @@ class ClassicProducerConfig:
     retry_backoff_ms: int = 100
     topic_metadata_refresh_interval_ms: int = 600_000
     queue_buffering_max_ms: int = 5_000
-    """The longest time that a message waits until its batch is full. In Kafka 0.7, the property is
-    ``queue.time``."""
+    """The time, since the previous batch, after which a batch is sent although it is not full. In Kafka 0.7,
+    the property is ``queue.time``."""
     queue_buffering_max_messages: int = 10_000
     """The number of messages that fit into the queue. In Kafka 0.7, the property is ``queue.size``."""
     queue_enqueue_timeout_ms: int = -1

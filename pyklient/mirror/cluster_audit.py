@@ -180,7 +180,8 @@ class _Reporter:
         self._next = time.monotonic() + _TICK
 
     def of(self, side: str) -> Callable[[int], None]:
-        """Return a function to call with the number of records that were read from *side*."""
+        """Return a function to call with the number of records that were read from *side*, "source" or
+        "target"."""
 
         def report(records: int) -> None:
             if self._on_progress is not None and time.monotonic() >= self._next:

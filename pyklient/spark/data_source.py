@@ -91,8 +91,8 @@ class PyklientDataSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """Return the writer of a streaming query. *schema* is the schema of the rows to write.
 
-        Spark sets *overwrite* in the output mode "complete". As in Spark's own sink, it has no effect: each
-        micro-batch then appends all rows again, because a topic cannot be emptied.
+        Spark sets *overwrite* in the output mode "complete". As in Spark's own sink, *overwrite* is ignored,
+        because a topic cannot be emptied. So each micro-batch appends all rows of the result to the topic.
         """
         from pyklient.spark.sink.writers import stream_writer
 

@@ -44,14 +44,16 @@ class TaskOrigin:
 def task_origin(query_name: str | None, token: str, batch_id: int | None = None) -> TaskOrigin:
     """Return the query, batch and partition of the task that runs in this process.
 
-    The query is *query_name* if the user gave one, otherwise the id of the streaming query, which stays the
-    same after a restart from a checkpoint. Outside of streaming queries it is *token*, a random name. The
-    batch is *batch_id* or the number of the micro-batch. Outside of streaming queries, the batch is 0 if the
-    user gave a name. Without a name it is the number of Spark's stage, because several jobs may use one
+    In a streaming query, the query is *query_name* if the user gave one, otherwise the id of the streaming
+    query, which stays the same after a restart from a checkpoint. The batch is *batch_id* or the number of
+    the micro-batch.
+
+    Outside of streaming queries, the query is *query_name*, and the batch is 0. Without a name, the query is
+    *token*, a random name, and the batch is the number of Spark's stage, because several jobs may use one
     token.
 
-    Raises ConfigurationError in a micro-batch if the id of the streaming query is not known to this process,
-    because a token would change with each restart.
+    Raises ConfigurationError in a micro-batch if there is no *query_name*, and this process does not know the
+    id of the streaming query. *token* cannot be used there, because it changes with each restart.
     """
     task = TaskContext.get()
     partition = task.partitionId() if task else 0

@@ -104,8 +104,8 @@ class LagListener(StreamingQueryListener):
         """Do nothing, because no offset has changed."""
 
     def onQueryTerminated(self, event: "QueryTerminatedEvent") -> None:
-        """Commit the offsets that are not committed yet. If this was the last query, close the
-        connections."""
+        """Commit the offsets that are not committed yet. Close the connections if no other query is running
+        whose offsets this listener commits."""
         if str(event.runId) not in self._runs:
             return
         self._runs.discard(str(event.runId))

@@ -51,7 +51,8 @@ def text(given: str) -> str:
 
 
 def topic(given: str) -> str:
-    """Return *given*, without surrounding blanks, if a topic can have this name."""
+    """Return *given*, without surrounding blanks, if a topic can have this name. Otherwise raise
+    ValueError."""
     try:
         return argument_checks.topic_name(given.strip())
     except ConfigurationError as error:
@@ -102,8 +103,8 @@ def topics(given: str) -> tuple[str, ...]:
 
 
 def pattern(given: str) -> str:
-    """Return *given* if it is a regular expression in Python's syntax. (Spark's own source uses Java's
-    syntax, which differs only in details.)"""
+    """Return *given* if it is a regular expression in Python's syntax. Otherwise raise ValueError. (Spark's
+    own source uses Java's syntax, which differs only in details.)"""
     try:
         re.compile(text(given).strip())
     except re.error as error:

@@ -42,8 +42,8 @@ class AllowedChanges:
                 )
 
     def check_source(self, cluster_id: str | None, topics: Collection[str]) -> Manifest | None:
-        """Return the manifest of the load that a load of *topics* continues: it has the offsets at which to
-        begin. Return None if there was no load before.
+        """Return the manifest of the newest load, which has the offsets at which a new load of *topics*
+        begins. Return None if there was no load before.
 
         Raises ConfigurationError if the cluster has changed, or if no earlier load has read any of *topics*,
         unless the user allows this change. After a change of the cluster, the returned manifest has no

@@ -10,9 +10,9 @@
         000000000001-<token>/
 
 Spark and similar readers ignore names that begin with an underscore. The number of a new load is one higher
-than the number of the newest published load. If several loads run with the same number, only the one
-that ends first is published. A load may replace earlier loads: their directories are then deleted, and
-their numbers are missing.
+than the number of the newest published load. If several loads run with the same number, only the one that
+ends first is published. A load may replace earlier loads. Their directories are then deleted, so the numbers
+of the remaining loads may have gaps.
 """
 
 import json
@@ -132,7 +132,8 @@ class DataSet:
         return [self._manifest(each) for each in sorted(self._visible())]
 
     def check_replacing(self) -> None:
-        """Raise ConfigurationError if the file system cannot replace loads that readers see in one step."""
+        """Raise ConfigurationError if the file system cannot replace published loads by a new load in one
+        step."""
         self._files.check_replacing()
 
     def _visible(self) -> list[str]:
@@ -194,7 +195,8 @@ class DataSet:
             raise
 
     def _appear(self, folder: str, target: str, replaced: Collection[int], present: Collection[int]) -> None:
-        """Rename *folder* to *target*, and delete the loads *replaced* in the same step."""
+        """Rename *folder* to *target*, and delete the loads *replaced* in the same step. *present* are all
+        loads that readers see now."""
         if not replaced:
             self._files.rename(folder, target)
             return

@@ -94,8 +94,9 @@ def _new_name(root: Path) -> Path:
 
 @contextlib.contextmanager
 def _locked(path: Path, *, create: bool = False) -> Iterator[None]:
-    """Keep the directory at *path* locked, so that ``remove_abandoned`` of other processes leaves it alone.
-    The system releases the lock when this process ends. If *create* is true, first create the directory."""
+    """Keep the directory at *path* locked during the ``with`` block, so that ``remove_abandoned`` of other
+    processes leaves it alone. The system also releases the lock when this process ends. If *create* is true,
+    first create the directory."""
     if create:
         path.mkdir()
     handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)

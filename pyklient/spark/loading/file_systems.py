@@ -307,9 +307,10 @@ class HadoopFileSystem:
 
 
 def _flush(folder: Path) -> None:
-    """Write all files and directories in *folder* to the disk.
+    """Write all files and directories in *folder*, which has a finished load, to the disk.
 
-    Otherwise a power failure after the rename could leave a published load without the contents of its files.
+    The load is published by a rename afterwards. Without this call, a power failure after the rename could
+    leave the load without the contents of its files.
     """
     for path, _, files in os.walk(folder):
         for name in files:

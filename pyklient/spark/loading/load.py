@@ -55,7 +55,8 @@ class LoadResult:
     """The result of a load. ``path`` and ``number`` are None if there were no new records."""
 
     rows: int
-    """The number of stored rows: one for each record, unless *transform* has returned more or fewer rows."""
+    """The number of stored rows: one for each record, unless the function *transform* has returned more or
+    fewer rows."""
     offsets: Mapping[TopicPartition, OffsetRange]
     """The range of offsets that the load has read from each partition."""
     path: str | None
@@ -63,7 +64,7 @@ class LoadResult:
     number: int | None
     """The number of the load. The rows of the load have this number in the column ``load``."""
     replaced: tuple[int, ...] = ()
-    """The numbers of the loads that this load has replaced, because of *rewind_to*."""
+    """The numbers of the loads that this load has replaced, because ``load`` was called with *rewind_to*."""
 
 
 def load(
@@ -104,8 +105,8 @@ def load(
     loads, and at least one of their topics, unless *allow* has "cluster", "columns" or "topics". Another
     thread calls *watch* with a LoadProgress several times a second.
 
-    *rewind_to* is a time, or an offset for some partitions. This load replaces the first load that has a
-    record since then, and all loads after it, in one step. It begins where the first of them began.
+    *rewind_to* is a point: a time, or offsets of some partitions. In one step, this load replaces the first
+    load with a record at or after this point and all later loads. It begins where the replaced loads began.
 
     Raises LoadConflictError if another load was published first; DataLossError if records were deleted before
     they were loaded, unless *fail_on_data_loss* is false; ConfigurationError for wrong options, for a path

@@ -113,9 +113,9 @@ def _available(
     """Return the part of *wanted* that the partition still has, and a description of the missing part (None
     if nothing is missing).
 
-    If *wanted* begins after the end of the log, records of the log were lost, or the topic was deleted and
-    created again. *same_topic* is true if the topic id shows that the topic was not created again. In that
-    case, the load reads nothing. Otherwise it reads the new topic from its first offset up to the offset
+    *log* has the ends of the log. If *wanted* begins after them, the log has lost records, or the topic was
+    deleted and created again. If *same_topic* is true, the topic id shows that the topic was not created
+    again, and the load reads nothing. Otherwise it reads the new topic from its first offset up to the offset
     *latest*.
     """
     kept, problem = available(wanted, log)

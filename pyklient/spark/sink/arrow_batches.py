@@ -73,7 +73,8 @@ def _by_topic(batch: Any, topic: str | None) -> Iterator[tuple[str, Any]]:
 
 
 def _with_headers(batch: Any, origin: TaskOrigin | None, first: int) -> Any:
-    """Return *batch* with the headers that identify its rows. The headers that a row already has come first.
+    """Return *batch* with the headers that identify its rows. They are added after the headers that a row
+    already has. If *origin* is None, no headers are added.
 
     *first* is the number of the first row within the task.
     """

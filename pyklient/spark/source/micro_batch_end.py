@@ -64,11 +64,11 @@ class MicroBatchEnd:
         self._available_now = True
 
     def after(self, begin: Offsets | None, *, limited: bool) -> Offsets:
-        """Return the end of the micro-batch that starts at *begin*. If the micro-batch must be empty, return
-        *begin*.
+        """Return the end of the micro-batch that starts at *begin*. For a micro-batch that must be empty,
+        this is its start.
 
-        *begin* is None if Spark does not pass it. If *limited* is true, the options ``minOffsetsPerTrigger``
-        and ``maxOffsetsPerTrigger`` apply.
+        If *limited* is true, the options ``minOffsetsPerTrigger`` and ``maxOffsetsPerTrigger`` apply. *begin*
+        is None if Spark does not pass the start; then these options do not apply.
         """
         if self._needs_empty_batch and self._initial is not None and begin in (None, self._initial):
             self._needs_empty_batch = False
@@ -98,10 +98,8 @@ class MicroBatchEnd:
         return waiting < least and time.monotonic() - self._last_trigger < longest
 
     def _look_up_latest(self, begin: Offsets) -> Offsets:
-        """Return the end of each partition.
-
-        The end is at least the offset in *begin*, except if the log itself ends before that offset.
-        """
+        """Return the end of each subscribed partition. If a broker reports an end before the offset in
+        *begin*, this offset is returned, unless further lookups show that the log ends before it."""
         try:
             self._latest = self._lookup.latest(self._partitions(), begin)
         except BrokerError as error:

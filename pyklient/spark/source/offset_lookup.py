@@ -80,9 +80,9 @@ def find_offsets(
 ) -> Dialogue[dict[TopicPartition, int]]:
     """Return the offset that *bound* stands for in each of *partitions*.
 
-    Raises ConfigurationError if *bound* names other partitions. Also raises ConfigurationError if *bound* is
-    a time, a partition has no record of this time or later, and ``startingOffsetsByTimestampStrategy`` is
-    ``error``.
+    Raises ConfigurationError if *bound* has values for single partitions, and these are not exactly
+    *partitions*. Also raises ConfigurationError if *bound* is a time, a partition has no record of this time
+    or later, and ``startingOffsetsByTimestampStrategy`` is ``error``.
     """
     wanted = bound.at if isinstance(bound.at, Mapping) else dict.fromkeys(partitions, bound.at)
     if wanted.keys() != set(partitions):
@@ -123,7 +123,8 @@ def find_latest(
     """Return the end of each of *partitions*: its high watermark, or its last stable offset if
     *isolation_level* is 1 (``read_committed``).
 
-    The end is at least the partition's *known* offset, except if the log itself ends before that.
+    If the reported end of a partition is smaller than its *known* offset, this offset is returned, unless
+    further lookups show that the log ends before it.
     """
     listed = yield from list_offsets(dict.fromkeys(partitions, LATEST), isolation_level)
     found = {each: at.offset for each, at in listed.items()}
@@ -206,8 +207,9 @@ class OffsetLookup:
     ) -> dict[TopicPartition, int]:
         """Return the end of each of *partitions*.
 
-        *known* contains offsets that the query has reached already, or at which it begins. An end is not
-        below the partition's known offset, unless the log itself ends before that.
+        *known* contains offsets that the query has reached already, or at which it begins. If the reported
+        end of a partition is smaller than its known offset, this offset is returned, unless further lookups
+        show that the log ends before it.
         """
         return self._play(find_latest(partitions, known, self._level))
 

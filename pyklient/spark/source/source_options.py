@@ -58,8 +58,8 @@ class Bound:
     at: int | Mapping[TopicPartition, int]
     timed: bool = False
     must_match: bool = False
-    """If *at* is a time, a partition may have no record of this time or later. If this flag is True, an error
-    is raised then. If it is False, the end of the partition is used."""
+    """True if an error is raised when *at* is a time and a partition has no record of this time or later. If
+    it is False, the end of the partition is used instead."""
 
     @property
     def points(self) -> Iterable[int]:
