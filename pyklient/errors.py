@@ -146,7 +146,7 @@ class ForkError(KafkaError):
 
 
 class DeliveryError(KafkaError):
-    """Records were not delivered, and the program had not seen their failures before.
+    """Records were not delivered, and the program has not seen their failures yet.
 
     A program sees the failure of a record in its callback, or in ``result`` or ``exception`` of its delivery.
     ``count`` is the number of records whose failure was not seen. ``errors`` maps each topic to its first
@@ -205,10 +205,10 @@ class OffsetOutOfRangeError(KafkaError):
 
 
 class OffsetStoreFencedError(KafkaError):
-    """Positions were not saved in the offset store, because another member has acquired the partitions, or
-    because the stored position is not the one at which the messages begin.
+    """The positions of messages were not saved in the offset store, because another member has acquired the
+    partitions, or because the messages do not begin at the stored position.
 
-    The results of these messages must not be stored: let the error roll the transaction back. Then call
+    The results of the messages must not be stored: let the error roll the transaction back. Then call
     ``KafkaStream.rewind``, or :func:`pyklient.read` again, and go on reading.
     """
 

@@ -1,4 +1,4 @@
-"""GroupMetadata, by which a transaction that commits offsets names a member of a group (KIP-447)."""
+"""GroupMetadata, which names the group and the member for which a transaction commits offsets (KIP-447)."""
 
 from dataclasses import dataclass
 
@@ -9,9 +9,9 @@ __all__ = ["GroupMetadata"]
 class GroupMetadata:
     """A group, and the group's member that commits offsets in a transaction.
 
-    The group coordinator refuses the offsets if the group has begun another generation since, so a member
-    that has lost its partitions cannot commit them (KIP-447). With the default values, no member is named,
-    and the group coordinator does not check who commits the offsets.
+    The group coordinator refuses the offsets if *generation_id* is no longer the group's generation, so a
+    member that has lost its partitions cannot commit them (KIP-447). With the default values, no member is
+    named, and the group coordinator does not check who commits the offsets.
     """
 
     group_id: str

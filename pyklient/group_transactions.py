@@ -1,4 +1,4 @@
-"""One step of the loop that reads messages of a group, and commits results and offsets in one transaction."""
+"""group_transaction, which commits the results of a group's messages and their offsets in one transaction."""
 
 import logging
 from collections.abc import Iterator

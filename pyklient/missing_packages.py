@@ -13,7 +13,7 @@ def without_opentelemetry() -> ModuleNotFoundError:
 
 
 def without_psycopg() -> ModuleNotFoundError:
-    """Return the error for an offset store in PostgreSQL."""
+    """Return the error for an offset store in PostgreSQL if psycopg is not installed."""
     return ModuleNotFoundError(
         "psycopg is not installed; install the extra `postgres`: "
         "pip install '.[postgres]' in the clone of pyklient",
@@ -22,7 +22,7 @@ def without_psycopg() -> ModuleNotFoundError:
 
 
 def without_pyarrow() -> ModuleNotFoundError:
-    """Return the error for a call that needs Arrow."""
+    """Return the error for a call that needs Arrow if pyarrow is not installed."""
     return ModuleNotFoundError(
         "pyarrow is not installed; install the extra `arrow`: "
         "pip install '.[arrow]' in the clone of pyklient",

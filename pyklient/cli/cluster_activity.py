@@ -27,7 +27,8 @@ class TopicActivity:
 @dataclass(frozen=True, slots=True)
 class GroupActivity:
     """The activity of one group in one of its topics. ``rate`` is the number of offsets that were committed
-    per second since the last reading. ``growth`` is the growth of the lag, in offsets per second."""
+    per second since the last reading. ``growth`` is the growth of the lag, in offsets per second. Both are
+    None in the first reading."""
 
     group: str
     state: str
@@ -140,7 +141,8 @@ class ActivityReader:
 
 
 def _rate(now: int, before: int | None, elapsed: float | None) -> float | None:
-    """Return the change per second from *before* to *now*, or None if there is no earlier reading."""
+    """Return the change of a number per second: from *before* to *now*, in *elapsed* seconds. Return None if
+    there is no earlier reading."""
     if before is None or not elapsed:
         return None
     return (now - before) / elapsed

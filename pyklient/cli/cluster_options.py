@@ -46,7 +46,7 @@ _USED_WITH = {
     "zookeeper_password": "zookeeper_username",
     "zookeeper_ssl_keystore_password": "zookeeper_ssl_keystore_location",
 }
-"""For each password for ZooKeeper, the option without which the password has no use."""
+"""Maps the options with passwords for ZooKeeper to the options without which the passwords have no use."""
 _EVERY_CONFIG = (AdminConfig, ProducerConfig, ConsumerConfig)
 _BYTES_STAY = "keys and values are bytes here"
 _OBJECTS = {
@@ -97,14 +97,14 @@ class ClusterOptions:
         return self.servers or f"the brokers in ZooKeeper at {self.zookeeper}"
 
     def at(self, bootstrap_servers: str) -> "ClusterOptions":
-        """Return the same options for the cluster at *bootstrap_servers*."""
+        """Return a copy of these options for the cluster at *bootstrap_servers*."""
         return replace(self, bootstrap_servers=bootstrap_servers)
 
     def of_a_job(self) -> "ClusterOptions":
-        """Return the same options for a job, whose tasks have to survive a restart of the brokers.
+        """Return a copy of these options for a command that runs a Spark job.
 
-        A job waits for its whole time-out while the ports of all brokers are closed. Other commands give up
-        sooner.
+        While the ports of all brokers are closed, such a command waits for its whole time-out, so that the
+        job survives a restart of the brokers. Other commands give up sooner.
         """
         return replace(self, timeout=self.timeout or _TIMEOUTS["default_api_timeout_ms"] / 1000)
 
@@ -184,8 +184,8 @@ def _with_timeout(command: Callable[..., _Result]) -> Callable[..., _Result]:
 
 
 def naming_our_timeout(message: str) -> str:
-    """Replace the client option that sets the time to wait by ``--timeout`` in the error *message*. Return
-    the new message."""
+    """Return the error *message*. If it names the client option that sets the time to wait, the result names
+    ``--timeout`` in its place."""
     return _WAITING_OPTION.sub("--timeout sets the time to wait", message)
 
 
@@ -252,8 +252,8 @@ def _with_connection(
 
 
 def _secrets(known: Iterable["Field[Any]"], given: Mapping[str, str]) -> dict[str, str]:
-    """Return the values that the environment has for those of the options *known* that are passwords. A
-    password is left out if the *given* options do not use it."""
+    """Return the passwords that are set in the environment, by option. Only options in *known* are looked
+    up. A password is left out if the *given* options do not use it."""
     found = {
         item.name: os.environ.get(f"PYKLIENT_{item.name.upper()}")
         for item in known
@@ -268,8 +268,8 @@ def _secrets(known: Iterable["Field[Any]"], given: Mapping[str, str]) -> dict[st
 
 
 def _first(named: Mapping[str, str | None]) -> str | None:
-    """Return the first address in *named* that is not None. *named* has addresses, by the option or variable
-    that sets them. Return None if all of them are None. Raises UsageError if the first address is empty."""
+    """Return the first address in *named* that is not None, or None if all are None. The keys of *named* are
+    the options or variables that set the addresses. Raises UsageError if the first address is empty."""
     for where, servers in named.items():
         if servers is not None:
             if not servers.strip(" ,"):

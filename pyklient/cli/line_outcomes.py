@@ -25,7 +25,7 @@ class Delivered:
         self.stored = 0
         """The number of lines that the brokers have confirmed."""
         self.error: KafkaError | None = None
-        """The error of the first line that failed."""
+        """The error of the first line that failed. None if no line has failed."""
         self._unconfirmed: list[int] = []
         self._waiting: deque[Delivery] = deque()
 
@@ -48,8 +48,8 @@ class Delivered:
             self._count(self._waiting[0], 0)
 
     def summary(self, problem: str | None = None) -> str:
-        """Return a sentence that begins with *problem*. It also names the first line that failed and its
-        error, the number of lines that are stored, and the numbers of all lines that failed."""
+        """Return a sentence that begins with *problem* (if given). It also names the first line that failed
+        and its error, the number of lines that are stored, and the numbers of all lines that failed."""
         lines = {0: "no line is", 1: "1 line is"}.get(self.stored, f"{self.stored:,} lines are")
         parts = [problem] if problem else []
         if self.error is not None:

@@ -18,8 +18,8 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 _CLUSTER: Final = "HOST:PORT,…|@FILE"
 
 _CALL_TIMEOUT: Final = 60.0
-"""The seconds that a call to a cluster may take. These commands run long, and have to survive a restart of
-the brokers."""
+"""The seconds that a call to a cluster may take. Commands that use two clusters run long, and have to survive
+a restart of the brokers."""
 
 
 def from_option(explained: str, *, repeatable: bool = False) -> Callable[[_Command], _Command]:

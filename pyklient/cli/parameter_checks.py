@@ -62,7 +62,7 @@ def separator(given: str) -> bytes:
 
 
 def seconds(given: float) -> float:
-    """Return *given* if it is a number. Raises ValueError for NaN, which click would accept."""
+    """Return *given*, a number of seconds. Raises ValueError if it is NaN, which click itself accepts."""
     if math.isnan(given):
         raise ValueError("nan is not a number of seconds")
     return given

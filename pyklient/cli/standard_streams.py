@@ -28,7 +28,7 @@ _BUFFER: Final = 65_536
 @contextlib.contextmanager
 def standard_streams() -> Iterator[None]:
     """Replace ``sys.stdin``, ``sys.stdout`` and ``sys.stderr`` in the ``with`` block by streams that also
-    work if the descriptor is closed or non-blocking. A stream that the program has replaced before stays.
+    work if the descriptor is closed or non-blocking. Streams that other code has already replaced are kept.
 
     A failure to read or write raises ClickException with a message. If the reader of standard output has
     closed the pipe, click's Exit with code 141 is raised. Text for standard error that cannot be written is
@@ -100,7 +100,8 @@ def _write(file: io.FileIO, data: "ReadableBuffer") -> int:
 
 
 def _to_nowhere(file: io.FileIO) -> None:
-    """Redirect *file* to the null device, so that the flush at the end of the program cannot fail again."""
+    """Redirect *file*, to which a write has failed, to the null device. Otherwise the flush at the end of the
+    program would fail, too."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, file.fileno())
     os.close(nowhere)

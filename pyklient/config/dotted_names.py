@@ -106,7 +106,7 @@ def from_properties(config: type[ClientConfig], properties: Mapping[str, object]
 
 
 def with_underscores(properties: Mapping[str, _Value]) -> dict[str, _Value | str]:
-    """Return *properties* under the names that their options have in pyklient, for options of any client.
+    """Return *properties*, which may be those of any client, under the names of their options in pyklient.
 
     The user and the password are taken from ``sasl.jaas.config``. Properties that only tune Java's clients
     are left out, with a log message. Raises ConfigurationError for a key store that is not a PEM file.
@@ -126,7 +126,7 @@ def with_underscores(properties: Mapping[str, _Value]) -> dict[str, _Value | str
 
 def unknown_properties(names: Iterable[str]) -> list[str]:
     """Return those of the dotted *names* that are unknown: neither pyklient nor Java's clients have such a
-    property, and ``advice`` knows no replacement."""
+    property, and pyklient has no hint what to use instead."""
     elsewhere = {"sasl.jaas.config", *_STORE_TYPES, *_IDLE}
     plain = {name: name.replace(".", "_") for name in names if name not in elsewhere}
     return [name for name, option in plain.items() if option not in _of_some_client() and not advice(option)]

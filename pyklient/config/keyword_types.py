@@ -307,8 +307,8 @@ class ConsumerOptions(ReadOptions, total=False):
     Kafka, not even automatically. (Only in pyklient.)"""
 
     offsets_storage: Literal["kafka", "zookeeper", None]
-    """Where the group commits its offsets: kafka or zookeeper. The default is kafka, or zookeeper if
-    coordination is zookeeper."""
+    """The storage to which the group commits its offsets: kafka or zookeeper. The default is kafka, or
+    zookeeper if coordination is zookeeper."""
 
     offsets_retention_ms: int | None
     """The time for which Kafka keeps an offset after the group has committed it. By default,
@@ -347,9 +347,10 @@ class ConsumerOptions(ReadOptions, total=False):
     """With True, a filter for topics leaves out Kafka's internal topics, such as __consumer_offsets."""
 
     auto_offset_reset: str
-    """Where the consumer begins to read a partition that has no committed offset: at the oldest message
-    (earliest), after the newest message (latest), or at the first message that is not older than a duration
-    (by_duration:PT1H means an hour, in the format of ISO 8601). With none, the consumer raises an error."""
+    """The point at which the consumer begins to read a partition that has no committed offset: the oldest
+    message (earliest), the end after the newest message (latest), or the first message that is not older than
+    a duration (by_duration:PT1H means an hour, in the format of ISO 8601). With none, the consumer raises an
+    error."""
 
     enable_auto_commit: bool
     """With True, the connector commits the messages that the loop has finished, every auto_commit_interval_ms
@@ -364,5 +365,5 @@ class ConsumerOptions(ReadOptions, total=False):
 
     shallowiterator_enable: bool
     """With True, the consumer does not decompress. It hands out each compressed batch as one message, whose
-    value is the compressed records. Its offset is the offset of the last record. The header compression.codec
-    of the message names the codec. Kafka 0.7 used this to copy topics."""
+    value is the compressed records. The offset of the message is that of the last record, and its header
+    compression.codec names the codec. Kafka 0.7 used this to copy topics."""

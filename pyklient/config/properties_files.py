@@ -25,7 +25,7 @@ def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
     """Return the properties in the file at *path*.
 
     Empty lines, and lines that begin with ``#`` or ``!``, are left out. Unlike in Java, a backslash has no
-    meaning. Raises ConfigurationError if the file cannot be read, or if another line is not ``name=value``.
+    meaning. Raises ConfigurationError if the file cannot be read, or if any other line is not ``name=value``.
     """
     try:
         # Some editors begin a file with a byte order mark.
@@ -40,8 +40,8 @@ def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
 
 
 def name_and_value(text: str, where: str) -> tuple[str, str]:
-    """Return the name and the value in *text*, which is ``name=value``. Raises ConfigurationError, which
-    begins with *where*, for any other text."""
+    """Return the name and the value in *text*, which is ``name=value``. Raises ConfigurationError, whose
+    message begins with *where*, for any other text."""
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
         # The text is not shown, because a line of a file may contain a password.

@@ -140,7 +140,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return "; did you mean …?" with the name in *known* that is most similar to the unknown *name*. The
     text ends an error message.
 
-    The result is empty if no name in *known* is similar.
+    The result is empty if no name in *known* is similar to *name* or begins with it.
     """
     near = nearest(name, known)
     return "" if near is None else f"; did you mean {near!r}?"

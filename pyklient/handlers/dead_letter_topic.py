@@ -19,7 +19,8 @@ class DeadLetterTopic:
     The copy has the key, the value and the headers of the message. Further headers tell the position of the
     message, and describe the error: ``__pyklient.errors.topic``, ``….partition``, ``….offset``,
     ``….timestamp``, ``….exception``, ``….message`` and ``….stacktrace``, all as text. *producer* must not
-    have encoders.
+    have encoders. *timeout* is the longest wait in seconds until the copy is stored; by default, only
+    ``delivery_timeout_ms`` is a limit.
     """
 
     def __init__(self, producer: Producer, topic: str, *, timeout: float | None = None) -> None:

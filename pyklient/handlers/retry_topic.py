@@ -27,7 +27,8 @@ class RetryTopic:
     fails, ``then(message, error)`` is called: *then* is a DeadLetterTopic or a function. Other messages do
     not wait for a failed message, so later messages with its key may be handled first. The copies have the
     headers that DeadLetterTopic describes, and ``__pyklient.retry.attempt`` and ``__pyklient.retry.due``
-    (milliseconds since 1970). *producer* must not have encoders.
+    (milliseconds since 1970). *producer* must not have encoders. *timeout* is the longest wait in seconds
+    until a copy is stored; by default, only ``delivery_timeout_ms`` is a limit.
     """
 
     def __init__(
@@ -75,8 +76,8 @@ class RetryTopic:
         fast.
 
         Two limits apply to *delay* and the time of *handler* together. If a rebalance begins meanwhile, the
-        member waits for 51 seconds by default. After that, another member may get the message too. The option
-        ``rebalance_timeout_ms`` sets this limit. In a loop, the sum must also be less than
+        member waits for the handler for 51 seconds by default. After that, another member may get the message
+        too. The option ``rebalance_timeout_ms`` sets this limit. In a loop, the sum must also be less than
         ``max_poll_interval_ms``, or the member leaves its group.
         """
         if not callable(handler):

@@ -25,9 +25,9 @@ class RetryingHandler:
     wait, so their order does not change.
 
     Two limits apply to the time that all attempts and pauses for one message take together. If a rebalance
-    begins meanwhile, the member waits for 51 seconds by default. After that, another member may get the
-    message too. The option ``rebalance_timeout_ms`` sets this limit. In a loop, the time must also be less
-    than ``max_poll_interval_ms``, or the member leaves its group.
+    begins meanwhile, the member waits for the handler for 51 seconds by default. After that, another member
+    may get the message too. The option ``rebalance_timeout_ms`` sets this limit. In a loop, the time must
+    also be less than ``max_poll_interval_ms``, or the member leaves its group.
 
     A RetryingHandler can be pickled if *handler* can be pickled. So it may run in the processes of
     ``ConsumerConnector.parallel``.

@@ -48,8 +48,8 @@ class PartitionCounts:
         lock of the stream."""
         self.errors: dict[str, int] = {}
         self.readable_to: int | None = None
-        """The offset up to which the partition can be read, as of the last response: the high watermark or
-        the last stable offset."""
+        """The offset up to which the partition can be read, as of the last fetch response: the high watermark
+        or the last stable offset. None until the first response."""
 
     def count_error(self, code: int) -> None:
         """Count an error response to a fetch. The thread of the fetcher calls this."""
@@ -150,8 +150,8 @@ class CommitCounts:
         self.failed = 0
 
     def count(self, stored: int, *, failed: bool) -> None:
-        """Count a commit that has stored *stored* offsets. *failed* is true if at least one offset was not
-        stored."""
+        """Count a commit. *stored* is the number of offsets that it has stored. *failed* is true if at least
+        one offset was not stored."""
         self.commits += stored > 0
         self.offsets += stored
         self.failed += failed

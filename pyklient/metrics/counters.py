@@ -25,8 +25,8 @@ _SHORTEST: Final = 1.0
 does not give a huge rate."""
 
 _LEAST_EXPONENT: Final = -17
-"""The exponent of the power of 2, in seconds, at which the first bucket of durations begins (about 8
-microseconds)."""
+"""The first octave of buckets has the durations from 2 ** (_LEAST_EXPONENT - 1) to 2 ** _LEAST_EXPONENT
+seconds, which are about 4 to 8 microseconds."""
 _OCTAVES: Final = 28
 _PER_OCTAVE: Final = 8
 _BUCKETS: Final = _OCTAVES * _PER_OCTAVE
@@ -170,8 +170,8 @@ class DurationHistogram:
         self._ends = now + _WINDOW
 
     def recent(self, now: float) -> tuple[list[list[int]], float]:
-        """Return the sets of buckets that are filled or kept at the time *now*, and the longest duration that
-        they count."""
+        """Return the sets of buckets with the durations of the last 30 to 60 seconds before the time *now*,
+        and the longest of these durations."""
         if now < self._ends:
             sets = [self._buckets] if self._before is None else [self._buckets, self._before]
             return sets, max(self._max, self._max_before)

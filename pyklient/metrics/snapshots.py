@@ -195,8 +195,8 @@ class ConsumedPartition:
     position: int | None = None
     """The offset of the next message. None if it is not known yet, or if the partition is not assigned."""
     end: int | None = None
-    """The offset up to which the partition can be read, as of the last response: the high watermark, or with
-    ``read_committed`` the last stable offset. None until the first response."""
+    """The offset up to which the partition can be read, as of the last fetch response: the high watermark, or
+    with ``read_committed`` the last stable offset. None until the first response."""
     queued_bytes: int = 0
     """The bytes that were fetched and are not yet read."""
     errors: Mapping[str, int] = field(default_factory=dict)
@@ -215,7 +215,8 @@ class ConsumedPartition:
 
 @dataclass(frozen=True, slots=True)
 class RebalanceMetrics:
-    """How often partitions were assigned to a consumer and taken from it, and how long that took."""
+    """The number of assignments to a consumer, the numbers of partitions that it gave back and lost, and the
+    durations of its rebalances."""
 
     assignments: int = 0
     """The number of times that partitions were assigned, including the first time."""
@@ -235,7 +236,7 @@ class CommitMetrics:
     """The numbers of commits of a consumer, including automatic commits."""
 
     commits: int = 0
-    """The number of commits that have stored offsets."""
+    """The number of commits that have stored at least one offset."""
     offsets: int = 0
     """The number of offsets that all commits have stored. A commit stores one offset for each partition."""
     failed: int = 0

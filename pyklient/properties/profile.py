@@ -37,7 +37,7 @@ class Property:
     """The spellings of the key in other versions of Kafka."""
     ambiguous: str | None = None
     """The spelling in ``also`` that is also a property of today's clients in Java, with another meaning. A
-    program that uses this spelling gets a warning, which ends with ``ambiguity``."""
+    program that uses this spelling gets a warning, which ends with ``ambiguity``. None if there is none."""
     ambiguity: str = ""
     default_from: str | None = None
     """The key of another property, whose value determines the default of this property."""
@@ -172,8 +172,8 @@ key."""
 
 
 def choose(profiles: Mapping[ProfileName, Profile], name: str) -> Profile:
-    """Return the profile with the version of Kafka *name*: the properties of a client in this version. Raises
-    ConfigurationError if *profiles* has no such version."""
+    """Return the profile for *name*, a version of Kafka. A profile has the properties of a client in one
+    version. Raises ConfigurationError if *profiles* has no such version."""
     for each in profiles.values():
         if each.name == name:
             return each

@@ -83,7 +83,7 @@ ANY_NUMBER: Final = whole(-INT32_MAX - 1)
 
 def one_of(*choices: str, fold: bool = False) -> Parse:
     """Return a function that accepts one of *choices*. If *fold* is true, it accepts them in upper and lower
-    case."""
+    case, and returns them in lower case."""
 
     def parse(key: str, value: object) -> str:
         found = value.lower() if fold and isinstance(value, str) else value
@@ -115,8 +115,8 @@ def anything(key: str, value: object) -> object:
 
 
 def codec(*names: str) -> Parse:
-    """Return a function that accepts the name or the number of one of the compression codecs *names*, and
-    returns its name."""
+    """Return a function that accepts one of the compression codecs *names* by its name or by its number (its
+    index in *names*), and returns its name."""
 
     def parse(key: str, value: object) -> str:
         written = str(value).lower()

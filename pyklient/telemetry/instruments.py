@@ -39,8 +39,8 @@ Value: TypeAlias = tuple[float, Attributes]
 
 
 class Instrument(NamedTuple):
-    """One instrument: its name, unit and description, and a function that takes a snapshot of the metrics and
-    returns the values of the instrument."""
+    """One instrument: its name, unit and description, and a function that returns the values of the
+    instrument in a snapshot of a client's metrics."""
 
     name: str
     unit: str
@@ -108,7 +108,8 @@ def _single(
 
 
 def _sums(values: Iterable[Value]) -> Iterator[Value]:
-    """Add up the values that have the same attributes: OpenTelemetry would keep only one of them.
+    """Yield one sum for all *values* with the same attributes, because OpenTelemetry would keep only one of
+    them.
 
     A snapshot has two entries for a bootstrap server: one under the node id that it has in the cluster, and
     one under the number that it had before the client knew this id.
@@ -148,8 +149,8 @@ def _duration(
 
 
 def _latencies(found: ProducerMetrics | ConsumerMetrics) -> Iterator[Value]:
-    """Yield the quantiles of the latencies for each broker and each kind of request. Of two entries with the
-    same address, the one with more requests counts, because quantiles cannot be added up."""
+    """Yield the quantiles of the latencies for each broker and each kind of request. If a snapshot has two
+    brokers with the same address, use the one with more requests, because quantiles cannot be added up."""
     most: dict[tuple[str, str], tuple[BrokerMetrics, RequestMetrics]] = {}
     for broker in found.brokers.values():
         for name, requests in broker.requests.items():

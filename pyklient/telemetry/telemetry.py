@@ -114,7 +114,8 @@ class Telemetry:
     def processing(
         self, messages: Message | Sequence[Message], group_id: str | None = None
     ) -> Iterator[Span]:
-        """Process one message, or a batch of them, in a ``with`` block that is a span.
+        """Return a context manager that makes a span for its ``with`` block, in which the program processes
+        one message or a batch of them.
 
         The span of one message belongs to the trace in which the message was sent. The span of a larger
         batch has links to the spans in which its messages were sent. An exception in the block is recorded.
@@ -144,8 +145,8 @@ class Telemetry:
 def _count(
     histogram: metrics.Histogram, began: float, attributes: dict[str, Any], error: BaseException | None
 ) -> None:
-    """Record the duration of an operation that began at the time *began*. Those of *attributes* that may have
-    many different values are not recorded."""
+    """Record the duration of an operation that began at the time *began*, and its *error* if it has failed.
+    Those of *attributes* that may have many different values are not recorded."""
     few = (SYSTEM, OPERATION, OPERATION_TYPE, DESTINATION, PARTITION, CONSUMER_GROUP)
     counted = {name: attributes[name] for name in few if name in attributes}
     if error is not None:

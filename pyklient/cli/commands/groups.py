@@ -156,8 +156,9 @@ def _facts(
 ) -> tuple[Facts | None, Facts | None]:
     """Return the facts about *group* in ZooKeeper, and the facts about the group of that name at the brokers.
 
-    Each is None if there is no such group. The second is also None if both groups exist and the group at the
-    brokers has no members: in this case, the facts about the group in ZooKeeper include all its offsets.
+    The first is None without *with_zookeeper*, or if ZooKeeper has no such group. The second is None if the
+    brokers have no such group. It is also None if both groups exist but the brokers' group has no members,
+    because the facts about the group in ZooKeeper then include the offsets of the brokers' group.
     """
     if not with_zookeeper:
         return None, _in_kafka(admin, group, isolation_level)

@@ -60,7 +60,8 @@ def _point(given: str) -> datetime | tuple[TopicPartition, int]:
 def _rewind(
     points: Sequence[datetime | tuple[TopicPartition, int]],
 ) -> datetime | dict[TopicPartition, int] | None:
-    """Return the point to which the loads are rewound: one time, or the offsets of several partitions."""
+    """Return the point to which the loads are rewound: one time, or the offsets of several partitions. Return
+    None if *points* is empty."""
     times = [each for each in points if isinstance(each, datetime)]
     if times and len(points) > 1:
         raise click.UsageError("--rewind-to takes one time, or the offsets of several partitions, not both")

@@ -38,7 +38,7 @@ def offsets() -> None:
 
 
 def _topic_or_partitions(given: str) -> list[str | TopicPartition]:
-    """Parse ``TOPIC`` or ``TOPIC:0,1``, as Kafka's own tool writes it."""
+    """Return the topic or the partitions in *given*: ``TOPIC`` or ``TOPIC:0,1``, as in Kafka's own tool."""
     topic, colon, numbers = given.partition(":")
     argument_checks.topic_name(topic)
     if not colon:
@@ -49,7 +49,7 @@ def _topic_or_partitions(given: str) -> list[str | TopicPartition]:
 
 
 def _group_name(given: str) -> str:
-    """Return *given*, the name of a group. Raises ValueError if it is empty, as after ``"$UNSET"``."""
+    """Return *given*, the name of a group. Raises ValueError if it is empty, as from an unset variable."""
     if not given:
         raise ValueError("the name of the group must not be empty")
     return text(given)

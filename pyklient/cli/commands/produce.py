@@ -204,7 +204,8 @@ def _send(
     send: Callable[[Producer, NewRecord], Delivery],
     delivered: Delivered,
 ) -> str | None:
-    """Send all records, until one fails. Return an error message if a line cannot be sent, otherwise None."""
+    """Send all records, until one fails, and add their deliveries to *delivered*. Return an error message if
+    a line cannot be sent, otherwise None."""
     try:
         for record in records:
             if not delivered.add(send(producer, record)):

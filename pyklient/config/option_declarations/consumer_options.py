@@ -89,7 +89,7 @@ class ConsumerConfig(ClientConfig):
     )
     offsets_storage: str | None = option(
         None,
-        "Where the group commits its offsets: kafka or zookeeper. The default is kafka, or "
+        "The storage to which the group commits its offsets: kafka or zookeeper. The default is kafka, or "
         "zookeeper if coordination is zookeeper.",
         choices=("kafka", "zookeeper", None),
     )
@@ -160,9 +160,9 @@ class ConsumerConfig(ClientConfig):
     )
     auto_offset_reset: str = option(
         "latest",
-        "Where the consumer begins to read a partition that has no committed offset: at the oldest "
-        "message (earliest), after the newest message (latest), or at the first message that is not older "
-        "than a duration (by_duration:PT1H means an hour, in the format of ISO 8601). With none, the "
+        "The point at which the consumer begins to read a partition that has no committed offset: the oldest "
+        "message (earliest), the end after the newest message (latest), or the first message that is not "
+        "older than a duration (by_duration:PT1H means an hour, in the format of ISO 8601). With none, the "
         "consumer raises an error.",
         choices=("earliest", "latest", "none"),
         also=("by_duration:PT1H", duration_of),
@@ -214,8 +214,8 @@ class ConsumerConfig(ClientConfig):
     shallowiterator_enable: bool = option(
         False,
         "With True, the consumer does not decompress. It hands out each compressed batch as one message, "
-        "whose value is the compressed records. Its offset is the offset of the last record. The header "
-        "compression.codec of the message names the codec. Kafka 0.7 used this to copy topics.",
+        "whose value is the compressed records. The offset of the message is that of the last record, and "
+        "its header compression.codec names the codec. Kafka 0.7 used this to copy topics.",
     )
     max_decompressed_bytes: int = option(
         128 * MIB,
@@ -279,7 +279,8 @@ class ConsumerConfig(ClientConfig):
 
     @property
     def commits_automatically(self) -> bool:
-        """True if the consumer commits offsets without being asked: it has a group, and no offset store."""
+        """True if the consumer commits offsets without being asked: ``enable_auto_commit`` is True, and the
+        consumer has a group and no offset store."""
         return self.enable_auto_commit and self.group_id is not None and self.offset_store is None
 
     @property
