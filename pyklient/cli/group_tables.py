@@ -153,7 +153,8 @@ def _print_rows(rows: Sequence[Facts]) -> None:
 
 def _streams(member: Facts) -> str:
     """Return the topics of a member and the number of streams of each topic, as text such as ``clicks: 2,
-    views: 1``."""
+    views: 1``. With a filter, ``white_list`` or ``black_list`` comes first. For a member with an error,
+    return the error instead."""
     if member["error"] is not None:
         return str(member["error"])
     streams = ", ".join(f"{name}: {count}" for name, count in member["subscription"].items())

@@ -21,8 +21,8 @@ _OF_KAFKA: Final = {
 
 
 def load(key: str, value: object) -> Any:
-    """Return the object that *value* names: ``module:name``, where the name may have dots. An object that is
-    not text is returned as it is.
+    """Return the object that *value* names: ``module:name``, where the name may have dots, or a class of
+    Kafka that pyklient has too. A *value* that is not text is returned as it is.
 
     Raises ConfigurationError if the module or the name does not exist. The error names *key*, the key of the
     property.
@@ -72,8 +72,8 @@ def instance(key: str, value: object, properties: Mapping[str, object]) -> Any:
 
 
 def _example(written: str) -> str:
-    """Return an example of a name of the form ``module:name``. If *written* has a dot in place of the colon,
-    the example is *written* with the colon."""
+    """Return an example of the form ``module:name`` for an error message: *written* with a colon in place of
+    its last dot, or a fixed example if that makes no name of an object."""
     module, _, name = written.rpartition(".")
     is_path = module and all(each.isidentifier() for each in (*module.split("."), name))
     return f"{module}:{name}" if is_path and not written.startswith("kafka.") else "my_package.module:MyClass"
