@@ -105,8 +105,8 @@ def _assign(
 
 
 def _had_last(member: Subscriber) -> LastAssignment:
-    """Return the last assignment of *member*, from its user data of the assignor ``sticky``. It is empty if
-    there is no such user data."""
+    """Return the last assignment of *member*, read from the user data that it sent for the assignor
+    ``sticky``. Without such user data, the assignment is empty."""
     for version in (1, 0):
         try:
             data = StickyUserData.read(Reader(member.user_data or b""), version)

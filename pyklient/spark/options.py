@@ -273,9 +273,8 @@ class GivenOptions:
 def parse_options(options: Mapping[str, str], use: Use | None = None) -> GivenOptions:
     """Parse the options of a query. *use* is the kind of the query, or None if it is not known yet.
 
-    Raises ConfigurationError for an unknown option, for a wrong value, and for an option of a stream that
-    sets an end, because a stream has none. Any other option that is not for this kind of query is ignored
-    with a warning.
+    Raises ConfigurationError for an unknown option, for a wrong value, and if a streaming query sets an end,
+    because it has none. Other options that do not fit the kind of query are ignored with a warning.
     """
     found: dict[str, Any] = {}
     kafka: dict[str, str] = {}

@@ -24,8 +24,8 @@ from pyklient.topic_partition import TopicPartition
 __all__ = ["FetchPlan"]
 
 _PARTITIONS_AT_ONCE: Final = 20
-"""The number of partitions that a fetcher may look at for one request on average, besides the partitions that
-may have changed."""
+"""For each request, a fetcher looks at all partitions that may have changed, and on average at no more than
+this many others."""
 _LOOK_AT_ALL_AFTER: Final = 1.0
 
 

@@ -343,7 +343,8 @@ class Fetcher:
 def may_pass(error: KafkaError) -> bool:
     """Return True if reading may succeed when the broker is asked again after *error*.
 
-    It may succeed even after UNKNOWN_SERVER_ERROR: unlike in a producer, another attempt can do no harm.
+    UNKNOWN_SERVER_ERROR counts as such an error. A consumer can safely ask again after it; a producer could
+    not.
     """
     return error.retriable or (
         isinstance(error, BrokerError) and error.code == ErrorCode.UNKNOWN_SERVER_ERROR

@@ -45,7 +45,7 @@ class Untracked:
         return True
 
     def unseen(self, batch: Any, change: int, error: KafkaError) -> None:
-        """Do nothing, because the producer that sent the batch counts its failures."""
+        """Count nothing: only the producer that sent the batch counts its failed records."""
 
 
 class DeliveryReport(NamedTuple):

@@ -1,5 +1,5 @@
-"""Remembers which versions of requests old brokers support. Brokers before Kafka 0.10 do not name the
-versions themselves."""
+"""Remembers which versions of requests old brokers support. A client cannot ask brokers before Kafka 0.10 for
+these versions."""
 
 import time
 from collections.abc import Callable, Mapping
