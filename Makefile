@@ -80,7 +80,7 @@ test-long: $(VENV)/.dev fetch ## soaks, and everything on the Python kernel too
 	$(PYTEST) $(PARALLEL) -m long
 	PYKLIENT_KERNEL=python $(PYTEST) $(PARALLEL) -m 'not java'
 
-test-fast: $(VENV)/.dev ## no Java: unit and reference broker, under a minute
+test-fast: $(VENV)/.dev ## no Java: unit and reference broker, about five minutes
 	$(PYTEST) $(PARALLEL) -m 'not java and not slow'
 
 test-pythons: ## the fast tests on each newer Python on the PATH, on both kernels; PYTHONS=/opt/python3.13/bin/python3
