@@ -64,7 +64,7 @@ class ClassicProducer(EventSender):
     ) -> None:
         if not isinstance(config, ClassicProducerConfig):
             raise TypeError(
-                f"config takes a ClassicProducerConfig, not {config!r}; to make a producer from properties, "
+                f"config must be a ClassicProducerConfig, not {config!r}; to make one from properties, "
                 "call ClassicProducer.from_properties"
             )
         _check_handler(callback_handler, "callback_handler", CallbackHandler)

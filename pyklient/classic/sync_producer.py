@@ -56,7 +56,7 @@ class SyncProducer:
             argument_checks.text(host, "host"), argument_checks.whole(port, "port", 1, 65535)
         )
         if not isinstance(config, ClassicProducerConfig | None):
-            raise TypeError(f"config takes a ClassicProducerConfig, not {config!r}")
+            raise TypeError(f"config must be a ClassicProducerConfig, not {config!r}")
         self._config = config if config is not None else ClassicProducerConfig(metadata_broker_list=where)
         self._connection = BrokerConnection(self._config, Endpoint(broker_id, host, port))
         self._led: dict[str, tuple[float, list[int]]] = {}

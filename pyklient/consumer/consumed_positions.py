@@ -105,10 +105,10 @@ class Positions:
         self.note(owned, offset, read=before is not None and before.read)
 
     def go_back(self, owned: OwnedPartition, offset: int) -> None:
-        """Remember that messages of *owned* are handed out again from *offset* on.
+        """Set the position of *owned* back to *offset*, because its messages will be handed out again from
+        there on.
 
-        The position does not change if the partition has been assigned again since these messages were handed
-        out.
+        The position does not change if the partition has been assigned again since their first hand-out.
         """
         before = self._known.get(owned.partition)
         if before is None or before.generation <= owned.generation:

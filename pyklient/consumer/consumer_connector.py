@@ -283,9 +283,9 @@ class ConsumerConnector:
 
         Without *offsets*, the message in hand is committed too, unless a loop in another thread has it in
         hand. Raises CommitError if some partitions were not committed, for instance because another member
-        owns them now; all others are committed. Raises KafkaTimeoutError with the last failure after
-        *timeout* seconds (by default ``default_api_timeout_ms``), or the first failure if *retry_on_failure*
-        is false.
+        owns them now; all others are committed. Other failures are retried. After *timeout* seconds (by
+        default ``default_api_timeout_ms``), raises KafkaTimeoutError with the last of them. If
+        *retry_on_failure* is false, raises the first failure itself.
         """
         self._control.commit(self._streams, timeout, offsets, retry_on_failure)
 

@@ -90,9 +90,9 @@ class KafkaStream:
         *columns* names the columns to return, in their order, such as ``["value", "timestamp"]``. Other
         columns are not made, which saves time and memory. To get the headers too, name ``"headers"`` there.
 
-        The iterator waits only for the first record of a batch. After *timeout* seconds without a record the
-        batch has no records. If *timeout* is None, the iterator waits like a ``for`` loop, which may raise
-        ConsumerTimeout. A whole batch is in hand until the loop asks for the next batch.
+        The iterator waits only for the first record of a batch. If no record arrives within *timeout*
+        seconds, the next batch is empty. If *timeout* is None, the iterator waits like a ``for`` loop, which
+        may raise ConsumerTimeout. A whole batch is in hand until the loop asks for the next batch.
 
         Raises ImportError if pyarrow is not installed. Raises ConfigurationError if keys or values have
         decoders, because these batches hold bytes, and if *columns* is empty or has a name that is unknown or

@@ -140,7 +140,7 @@ class StreamCreation:
         """Create *count* streams that together read the topics that *topic_filter* selects. See
         ConsumerConnector.create_message_streams_by_filter."""
         if not isinstance(topic_filter, TopicFilter):
-            raise TypeError(f"topic_filter takes a Whitelist or a Blacklist, not {topic_filter!r}")
+            raise TypeError(f"topic_filter must be a Whitelist or a Blacklist, not {topic_filter!r}")
         argument_checks.whole(count, "num_streams", low=1, high=_MOST_STREAMS)
         decoding = self._decoding(key_decoder, value_decoder)
         subscription = Subscription(

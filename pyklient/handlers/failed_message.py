@@ -20,7 +20,7 @@ def check_producer(producer: Producer) -> Producer:
     """Return *producer* if it is a Producer without encoders. Otherwise raise an error now, rather than when
     the first message fails."""
     if not isinstance(producer, Producer):
-        raise TypeError(f"producer takes a Producer, not {producer!r}")
+        raise TypeError(f"producer must be a Producer, not {producer!r}")
     config = producer._config
     if config.key_encoder is not None or config.value_encoder is not None:
         raise ConfigurationError(

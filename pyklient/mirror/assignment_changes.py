@@ -42,7 +42,8 @@ class AssignmentChange:
         self.expired = True
         _log.warning(
             "the mirror has not committed the offsets of its revoked partitions within %g s, and the "
-            "rebalance goes on without it; some records of these partitions may be copied again",
+            "rebalance does not wait for this commit any longer; some records of these partitions may be "
+            "copied again",
             _CHANGE_TIMEOUT,
         )
 

@@ -90,7 +90,7 @@ class TransactionalProducer:
         positions = argument_checks.positions(offsets, "offsets")
         if not isinstance(group_metadata, GroupMetadata):
             raise TypeError(
-                "group_metadata takes a GroupMetadata, such as connector.group_metadata(), not "
+                "group_metadata must be a GroupMetadata, such as connector.group_metadata(), not "
                 f"{group_metadata!r}"
             )
         self._manager().send_offsets(positions, group_metadata, seconds)

@@ -353,7 +353,7 @@ def test_row_32_options_that_cannot_be_are_an_error(options: Any) -> None:
 
 def test_wrong_arguments_are_an_error_that_says_what_is_needed() -> None:
     make: Any = ClassicProducer
-    with pytest.raises(TypeError, match=r"config takes a ClassicProducerConfig, not \{\}"):
+    with pytest.raises(TypeError, match=r"config must be a ClassicProducerConfig, not \{\}"):
         make({})
     with pytest.raises(TypeError, match=r"event_handler takes a pyklient\.EventHandler, not 5"):
         make(async_config(), event_handler=5)

@@ -113,7 +113,7 @@ def test_a_message_that_is_too_large_is_refused_before_anything_is_sent() -> Non
 
 def test_a_config_of_another_type_is_an_error_at_once() -> None:
     wrong: Any = {}
-    with pytest.raises(TypeError, match=r"config takes a ClassicProducerConfig, not \{\}"):
+    with pytest.raises(TypeError, match=r"config must be a ClassicProducerConfig, not \{\}"):
         SyncProducer("localhost", 9092, wrong)
 
 

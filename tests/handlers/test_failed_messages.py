@@ -85,9 +85,9 @@ def test_the_text_of_an_error_never_prevents_a_dead_letter(
 
 def test_wrong_arguments_are_noticed_before_a_message_fails(producer: Producer) -> None:
     wrong: Any = "localhost:9092"
-    with pytest.raises(TypeError, match="producer takes a Producer, not 'localhost:9092'"):
+    with pytest.raises(TypeError, match="producer must be a Producer, not 'localhost:9092'"):
         DeadLetterTopic(wrong, "dead")
-    with pytest.raises(TypeError, match="producer takes a Producer, not 'localhost:9092'"):
+    with pytest.raises(TypeError, match="producer must be a Producer, not 'localhost:9092'"):
         RetryTopic(wrong, "retry", delay=1, attempts=1, then=print)
     with pytest.raises(TypeError, match="'then' must be a DeadLetterTopic or a function"):
         RetryTopic(producer, "retry", delay=1, attempts=1, then=wrong)

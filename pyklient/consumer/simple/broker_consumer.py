@@ -74,7 +74,7 @@ class BrokerConsumer(ClosableClient[BrokerChannel]):
             return self._fetch(SimpleFetchRequest((request,))).message_set(*request.where)
         if not isinstance(request, SimpleFetchRequest):
             raise TypeError(
-                f"request takes a PartitionFetch or a SimpleFetchRequest, not {request!r}; for one "
+                f"request must be a PartitionFetch or a SimpleFetchRequest, not {request!r}; for one "
                 "partition, write fetch(PartitionFetch(topic, partition, offset))"
             )
         return self._fetch(request)

@@ -271,8 +271,8 @@ def explain(error: ssl.SSLError, peer: str) -> KafkaError:
     if reason in _CERTIFICATE_REFUSED:
         return AuthenticationError(
             f"{peer} refuses the certificate of this client, or requires one ({said}); set "
-            "ssl_keystore_location to a PEM file with a key and a certificate that an authority of the "
-            "broker has signed"
+            "ssl_keystore_location to a PEM file with a key, and a certificate signed by a certificate "
+            "authority that the broker trusts"
         )
     if reason in _NO_COMMON_GROUND:
         return AuthenticationError(

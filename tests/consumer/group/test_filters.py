@@ -195,7 +195,7 @@ def test_wrong_arguments_are_errors_and_the_connector_can_still_make_streams(fee
     topic, anything = feed.topic(1), "a str, no filter"
     wrong: Any = anything
     with ConsumerConnector(feed.bootstrap_servers) as connector:
-        with pytest.raises(TypeError, match="takes a Whitelist or a Blacklist"):
+        with pytest.raises(TypeError, match="must be a Whitelist or a Blacklist"):
             connector.create_message_streams_by_filter(wrong)
         with pytest.raises(ConfigurationError, match="num_streams"):
             connector.create_message_streams_by_filter(Whitelist(topic), 0)

@@ -336,7 +336,7 @@ def test_an_address_that_is_none_is_an_error(
         (
             lambda it: it.fetch(("t", 0, 0)),
             TypeError,
-            r"request takes a PartitionFetch or a SimpleFetchRequest, .* write fetch\(PartitionFetch\(",
+            r"request must be a PartitionFetch or a SimpleFetchRequest, .* write fetch\(PartitionFetch\(",
         ),
         (lambda it: it.fetch("t", 0, 0), TypeError, r"write fetch\(PartitionFetch\(topic, partition, offset"),
         (lambda it: it.fetch("t", partition=0), TypeError, r"write fetch\(PartitionFetch\("),
