@@ -50,7 +50,7 @@ class EventQueue(Generic[_Event]):
         makes space."""
         self._drainer_waits = False
         self._wakes_at: float = _NEVER
-        """The number of events at which a put wakes the send thread."""
+        """A put wakes the send thread when the queue has so many events; infinite if no put shall wake it."""
         self._wakeup: queue.SimpleQueue[None] = queue.SimpleQueue()
         """Wakes the send thread."""
         self._waiting: list[queue.SimpleQueue[None]] = []

@@ -1,5 +1,5 @@
-"""Makes clients unusable in a child process after a fork. Their sockets are closed without a message to the
-brokers, and each use of them raises ForkError."""
+"""Makes clients unusable in a child process after a fork. The clients' sockets are closed without a message
+to the brokers, and each use of such a client raises ForkError."""
 
 import os
 import weakref

@@ -161,11 +161,11 @@ class TransactionManager:
             pass  # it is not open any more, or belongs to the parent process
         except KafkaError as error:
             log.warning(
-                "a transaction of %r could not be aborted, so the brokers abort it after "
-                "transaction_timeout_ms=%d: %s",
+                "a transaction with transactional_id=%r could not be aborted: %s; the brokers abort it after "
+                "transaction_timeout_ms=%d",
                 self._id,
-                self._timeout_ms,
                 error,
+                self._timeout_ms,
                 extra=log_fields("abort_failed", id=self._id, error=str(error)),
             )
 

@@ -48,11 +48,11 @@ _REJECTED: Final = (
 
 
 class ZooKeeper:
-    """A session with ZooKeeper, which begins with the first request. Safe to use from several threads.
+    """A client of ZooKeeper. Its session begins with the first request. Safe to use from several threads.
 
     If the connection is lost, it is opened again. If the session ends, a new session begins. Listeners, and
-    functions that are called after changes of nodes, run in the session's own threads. They may only wake
-    other threads.
+    functions that are called after changes of nodes, run in the client's own threads. Such a function may
+    only wake other threads.
     """
 
     def __init__(self, settings: ZooKeeperSettings) -> None:

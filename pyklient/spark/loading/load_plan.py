@@ -33,8 +33,10 @@ def plan_load(
     before: Manifest | None,
     max_records: int | None,
 ) -> LoadPlan:
-    """Return the offsets that a load of *partitions* reads. Each partition begins at the end of the load
-    *before*; new topics begin at the start that *options* give.
+    """Return the offsets that a load of *partitions* reads. *before* is the previous load, if there is one.
+
+    A partition that the previous load knows begins where that load ended. A partition of a new topic begins
+    at the start that *options* give, and a new partition of a known topic at its earliest offset.
 
     The load ends at the end of the topics, or after about *max_records*. If records were deleted before they
     were loaded, raises DataLossError, or logs a warning if the option ``failOnDataLoss`` is false.

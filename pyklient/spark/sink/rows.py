@@ -124,7 +124,7 @@ def _columns(chunk: list[Any], wanted: Container[str]) -> _Columns:
     }
     if "value" not in found:
         raise ConfigurationError(
-            f"the rows have no column `value`, only {', '.join(map(str, names)) or 'no columns at all'}: "
+            f"the rows have no column `value` (their columns: {', '.join(map(str, names)) or 'none'}); "
             "rename a column, as in df.select(col('page').alias('value')), "
             "or return a Record from `to_record`"
         )

@@ -121,8 +121,9 @@ class SavedPositions:
         """Continue *partition* at *offset*, because the program has called ``seek``.
 
         If the store has no offset of the partition yet, store *offset* there. If messages at or after
-        *offset* were handed out but not saved, the next transaction may contain their results. In this case,
-        :meth:`save` raises an error until :meth:`rewind` is called.
+        *offset* were handed out, and the positions after them are not saved yet, the program's open
+        transaction may contain their results. In this case, :meth:`save` raises an error until :meth:`rewind`
+        is called.
         """
         ours = self._of(stream)
         with ours.lock:
