@@ -198,8 +198,10 @@ MEASUREMENTS: Final = (
         produced_to_brokers_with_few_partitions,
         50,
     ),
-    Measurement("consume: batches in an answer, one record in each", consumed_batches, 100_000),
-    Measurement("consume: partitions in an answer, ten records of each", consumed_partitions, 10_000),
-    Measurement("consume: partitions without records, beside one", consumed_beside_idle_partitions, 10_000),
-    Measurement("consume: brokers, a hundred records in an answer", consumed_from_brokers, 50),
+    Measurement("consume: batches in a response, one record in each", consumed_batches, 100_000),
+    Measurement("consume: partitions in a response, ten records of each", consumed_partitions, 10_000),
+    Measurement(
+        "consume: one partition with records, and this many without", consumed_beside_idle_partitions, 10_000
+    ),
+    Measurement("consume: brokers, a hundred records in a response", consumed_from_brokers, 50),
 )
