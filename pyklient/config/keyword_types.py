@@ -298,8 +298,8 @@ class ConsumerOptions(ReadOptions, total=False):
     rack (KIP-881). Messages are still fetched from the leaders."""
 
     coordination: Literal["kafka", "zookeeper"]
-    """With kafka, a broker coordinates the group, as since Kafka 0.9. With zookeeper, the members coordinate
-    themselves through ZooKeeper, as Kafka's Scala consumer does. (Only in pyklient.)"""
+    """With kafka, a broker coordinates the group, as Kafka does since 0.9. With zookeeper, the members
+    coordinate themselves through ZooKeeper, as Kafka's Scala consumer does. (Only in pyklient.)"""
 
     offset_store: OffsetStore | None
     """The database in which the program saves the positions of the group, in the transactions that store its

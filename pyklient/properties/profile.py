@@ -179,5 +179,5 @@ def choose(profiles: Mapping[ProfileName, Profile], name: str) -> Profile:
             return each
     raise ConfigurationError(
         f"profile={name!r} is unknown; choose one of {', '.join(map(repr, profiles))}, or None for the "
-        "properties of today's clients"
+        "properties of Kafka's current Java clients"
     )

@@ -22,7 +22,7 @@ class FileSlice:
     """A range of bytes in a segment file, which can be sent with ``sendfile`` without being read into
     memory.
 
-    No record in the range has the offset ``end_offset`` or a later one.
+    The offsets of all records in the range are below ``end_offset``.
     """
 
     __slots__ = ("_segment", "end_offset", "length", "position")

@@ -77,7 +77,7 @@ class ConsumerConfig(ClientConfig):
     )
     coordination: str = option(
         "kafka",
-        "With kafka, a broker coordinates the group, as since Kafka 0.9. With zookeeper, the members "
+        "With kafka, a broker coordinates the group, as Kafka does since 0.9. With zookeeper, the members "
         "coordinate themselves through ZooKeeper, as Kafka's Scala consumer does. (Only in pyklient.)",
         choices=("kafka", "zookeeper"),
     )

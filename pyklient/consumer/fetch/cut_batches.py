@@ -13,7 +13,7 @@ from pyklient.protocol.records.layout import LEAD, LEAD_SIZE, OVERHEAD
 __all__ = ["cut_batch_size", "without_cut_batch"]
 
 _LARGE: Final = 64 * 1024
-"""The smallest size in bytes of batches for which requests are adapted, so that no batch is cut off."""
+"""If batches have at least this many bytes, requests are adapted so that no batch is cut off."""
 _MARGIN: Final = 16
 """The size of a batch, divided by this number, is the number of bytes that a request asks for beyond whole
 batches, because batches differ a little in size."""

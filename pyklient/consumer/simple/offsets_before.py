@@ -1,5 +1,5 @@
 """Looks up the offsets of a partition before a time, with version 0 of ListOffsets. Brokers since Kafka 4.0
-do not support version 0. With these brokers, several lookups of a single offset give a similar result."""
+do not support version 0. This module then asks them several times for one offset, with a similar result."""
 
 from collections.abc import Callable
 from functools import partial

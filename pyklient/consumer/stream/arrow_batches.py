@@ -58,7 +58,7 @@ def column_names(columns: Iterable[str] | None, *, headers: bool) -> tuple[str, 
     names = tuple(argument_checks.several(columns, "columns"))
     if headers:
         raise ConfigurationError(
-            "headers=True cannot be used with columns: name 'headers' in columns to get the headers"
+            "headers=True cannot be used with columns; to get the headers, add 'headers' to columns"
         )
     known = ", ".join(_TYPES)
     if not names:

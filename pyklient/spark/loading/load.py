@@ -252,7 +252,7 @@ def _topic_options(topics: Topics) -> dict[str, str]:
 def _pattern_text(pattern: re.Pattern[str]) -> str:
     """Return the text of the regular expression *pattern*, including its flags."""
     if not isinstance(pattern.pattern, str):
-        raise TypeError(f"topics takes a pattern of str, not of bytes: {pattern!r}")
+        raise TypeError(f"the pattern in topics must be of str, not of bytes: {pattern!r}")
     flags = "".join(letter for flag, letter in _FLAGS.items() if pattern.flags & flag)
     return f"(?{flags}){pattern.pattern}" if flags else pattern.pattern
 

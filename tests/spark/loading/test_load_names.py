@@ -34,5 +34,5 @@ def test_a_pattern_of_topics_keeps_its_flags(
     fill(bootstrap, topic, number_records(range(10)))
     pattern = re.compile(f"{topic.upper()}  # all of it", re.IGNORECASE | re.VERBOSE)
     assert load(spark, bootstrap, pattern, tmp_path / "clicks").rows == 10
-    with pytest.raises(TypeError, match="topics takes a pattern of str"):
+    with pytest.raises(TypeError, match="the pattern in topics must be of str"):
         load(spark, bootstrap, re.compile(b"clicks"), tmp_path / "clicks")  # type: ignore[arg-type]  # wrong
