@@ -128,7 +128,7 @@ def test_partition_and_timestamp_of_a_row_are_the_records(broker: ProduceBroker)
 @pytest.mark.parametrize(
     ("row", "topic", "message"),
     [
-        (Row(page=b"v"), TOPIC, "no column `value`, only page"),
+        (Row(page=b"v"), TOPIC, r"no column `value` \(their columns: page\)"),
         (Row(value=7), TOPIC, "column `value` must be STRING or BINARY, but a row has int"),
         (Row(value=b"v", key=1.5), TOPIC, "column `key` must be STRING or BINARY"),
         (Row(value=b"v"), None, "the rows have no topic"),
