@@ -55,7 +55,7 @@ MUTANTS: Final = (
     Mutant(
         "producer: small batches are sent to a broker that has many",
         "pyklient/producer/deliver/broker_queue.py",
-        "if self._batches_in_flight >= _MANY_BATCHES:",
+        "if self._batches_in_flight >= _MANY_BATCHES and self._memory.fills:",
         "if False:",
         (
             "tests/producer/deliver/test_broker_queue.py::test_if_many_batches_are_in_flight_a_third_request_waits_and_its_batch_grows",
