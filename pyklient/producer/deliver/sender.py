@@ -224,7 +224,7 @@ class Sender(SenderWork, Timed):
             self._timers.set(queue, next_check)
 
     def _route(self, queue: PartitionQueue) -> None:
-        """Append *queue* to the BrokerQueue of its leader. Without a leader or producer id, let *queue* wait."""
+        """Append *queue* to the BrokerQueue of its leader, or let it wait for a leader or a producer id."""
         if self._waiting_for_leader:
             self._waiting_for_leader.discard(queue)
         if self._waiting_for_identity:
