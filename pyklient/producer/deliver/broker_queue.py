@@ -82,8 +82,6 @@ class BrokerQueue(Timed):
         self._memory = memory
         self._leaders = leaders
         self._changed = changed
-        self._urged = False
-        """True if the next request does not wait for its batches to grow."""
         self._given = 0
         """The number of requests that were given to the worker, the thread that connects and writes.
         ``_done`` counts the requests that the worker has finished."""
@@ -104,11 +102,6 @@ class BrokerQueue(Timed):
     def enqueue(self, queue: PartitionQueue) -> None:
         """Append *queue*, which has a batch to send, to the partitions that wait for this broker."""
         self.requests.enqueue(queue)
-        self._changed.add(self)
-
-    def urge(self) -> None:
-        """Send the next request as soon as possible, because a waiting batch accepts no more records."""
-        self._urged = True
         self._changed.add(self)
 
     def send_next(self) -> bool:
@@ -134,7 +127,6 @@ class BrokerQueue(Timed):
             return False
         request = self.requests.next(self._version, self._connection_number)
         if request is not None:
-            self._urged = False
             self.in_flight += 1
             self._batches_in_flight += len(request.batches)
             self._bytes_in_flight += request.size
@@ -154,7 +146,7 @@ class BrokerQueue(Timed):
         its batches would be smaller. The broker has enough to do with many batches if memory fills, and with
         much data if memory is short.
         """
-        if self.in_flight < _ENOUGH or self._urged or self.requests.line[0].is_complete:
+        if self.in_flight < _ENOUGH or self.requests.line[0].is_complete:
             return False
         if self._batches_in_flight >= _MANY_BATCHES and self._memory.fills:
             return True

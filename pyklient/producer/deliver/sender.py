@@ -210,21 +210,21 @@ class Sender(SenderWork, Timed):
         return queue
 
     def _check(self, queue: PartitionQueue) -> None:
-        """Fail the expired batches of *queue*. If *queue* has a batch to send, let it wait for its leader."""
+        """Fail the batches of *queue* that have expired. If *queue* has a batch to send, append *queue* to
+        the partitions that wait for their leader."""
         now = time.monotonic()
         next_check = queue.next_check(now)
         if next_check <= now:
             self._responses.expire(queue, now)
             next_check = queue.next_check(now)
-        if queue.in_line:
-            _urge_leader(queue, self._client.metadata, self._brokers)
-        elif queue.ready(now):
+        if not queue.in_line and queue.ready(now):
             self._route(queue)
         if next_check != queue.timer:
             self._timers.set(queue, next_check)
 
     def _route(self, queue: PartitionQueue) -> None:
-        """Append *queue* to the BrokerQueue of its leader, or let it wait for a leader or a producer id."""
+        """Append *queue*, which has a batch to send, to the BrokerQueue of its partition's leader. If the
+        leader or the producer id is not known yet, record that *queue* waits."""
         if self._waiting_for_leader:
             self._waiting_for_leader.discard(queue)
         if self._waiting_for_identity:
@@ -339,14 +339,6 @@ class Sender(SenderWork, Timed):
             self._check(queue)
             if failure is not None:
                 queue.blocked_by = failure
-
-
-def _urge_leader(queue: PartitionQueue, metadata: Metadata, brokers: dict[int, BrokerQueue]) -> None:
-    """If the next batch of *queue* is complete, tell the BrokerQueue in which *queue* waits."""
-    leader = metadata.leader(queue.at) if queue.is_complete else None
-    broker = None if leader is None else brokers.get(leader.id)
-    if broker is not None:
-        broker.urge()
 
 
 def _gone_error(queue: PartitionQueue) -> KafkaError:

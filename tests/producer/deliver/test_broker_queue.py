@@ -344,32 +344,3 @@ def test_if_many_batches_are_in_flight_a_third_request_waits_and_its_batch_grows
         broker.let_go()
         assert [delivery.result(30).offset for delivery in late] == [0, 1]
         assert len({delivery.batch_and_index[0] for delivery in late}) == (1 if waits else 2)
-
-
-@pytest.mark.parametrize("end", ["flush", "full"])
-def test_a_batch_that_accepts_no_more_records_while_it_waits_is_sent_at_once(end: str) -> None:
-    options = {"linger_ms": 1_000, "buffer_memory": 4_000_000, "batch_size": 2_000}
-    with HoldingBroker(501) as broker, broker.producer(**options) as producer:
-        producer.send(TOPIC, b"first", partition=0).result(30)
-        queue = producer._sender._brokers[broker.node_id]
-        broker.hold()
-        for wave in range(2):
-            for partition in range(250):
-                producer.send(TOPIC, b"x", partition=wave * 250 + partition)
-            producer._accumulator.seal_open_batches()
-            producer._thread.post(producer._sender.flush)
-            wait_until(lambda wave=wave: queue._batches_in_flight == (wave + 1) * 250)  # type: ignore[misc]
-        sent = queue.in_flight  # 2, or more if the program was so slow that linger_ms passed
-        late = producer.send(TOPIC, b"late", partition=500)
-        wait_until(lambda: bool(queue.requests.line))
-        assert queue.in_flight == sent
-        if end == "full":
-            producer.send(TOPIC, bytes(1_990), partition=500)
-        else:
-            producer._accumulator.seal_open_batches()
-            producer._thread.post(producer._sender.flush)
-        wait_until(
-            lambda: broker.unanswered == sent + 1, timeout=10
-        )  # much shorter than the time-out of a request
-        broker.let_go()
-        assert late.result(30).offset == 0
