@@ -1,14 +1,20 @@
-"""Describes the machine on which the figures were measured."""
+"""Describes the machine on which the figures are measured, and chooses where its brokers store records."""
 
 import importlib.metadata
 import os
 import platform
+import shutil
 import subprocess
 from pathlib import Path
+from typing import Final
 
 from tests.servers.programs import program
 
-__all__ = ["facts", "version"]
+__all__ = ["facts", "memory_folder", "version"]
+
+_MEMORY: Final = Path("/dev/shm")
+_NEEDED: Final = 8 * 2**30
+"""The bytes that must be free in ``_MEMORY``. The records of a scenario are deleted after it."""
 
 _DISTRIBUTIONS = {
     "own": "pyklient",
@@ -25,13 +31,31 @@ def version(client: str) -> str:
 
 
 def facts() -> list[str]:
-    """Return one line each on processor and memory, and the system and its versions."""
+    """Return one line each on processor and memory, the system and its versions, and the brokers' disk."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return [
         f"{_processor()}, {os.cpu_count()} cores, {memory:.0f} GiB, for client and broker together",
         f"{platform.system()} {platform.release()}, {platform.python_implementation()} "
         f"{platform.python_version()}, {_java()}",
+        "the brokers store records "
+        + (
+            "on the disk"
+            if memory_folder() is None
+            else "in memory (tmpfs), so that no client waits for a disk"
+        ),
     ]
+
+
+def memory_folder() -> Path | None:
+    """Return a folder whose files are in memory and have space for the brokers' records. None if there is
+    none.
+
+    On a disk, a client with many partitions waits mostly for the disk: a broker reserves an index of 10 MiB
+    for each partition, and the first entry of each index costs milliseconds on some disks.
+    """
+    if _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free >= _NEEDED:
+        return _MEMORY
+    return None
 
 
 def _processor() -> str:

@@ -29,12 +29,6 @@ class MemoryUse:
         return self._appender.used_memory + size + Appender.OVERHEAD <= limit
 
     @property
-    def fills(self) -> bool:
-        """True if more than a quarter of the memory is used, which means that a short burst of records has
-        become a long one, or that the brokers are slow."""
-        return self._appender.used_memory > self._limit // 4
-
-    @property
     def is_short(self) -> bool:
         """True if more than half of the memory is used, which means that users' threads send records faster
         than the brokers store them."""

@@ -35,9 +35,6 @@ larger request at once."""
 _ENOUGH: Final = 2
 """The number of requests in flight that keep a broker busy: one that it handles, and the next one."""
 
-_MANY_BATCHES: Final = 500
-"""The number of batches in flight that keep a broker busy. It needs 20 µs or more for each batch."""
-
 log = logging.getLogger("pyklient.producer")
 
 
@@ -65,10 +62,8 @@ class BrokerQueue(Timed):
         """Makes requests from the batches of the partitions that wait to be sent to this broker."""
         self.in_flight = 0
         """The number of requests that were sent and have no response yet."""
-        self._batches_in_flight = 0
-        """The number of batches in all requests in flight."""
         self._bytes_in_flight = 0
-        """The size in bytes of these batches."""
+        """The size in bytes of the batches of these requests."""
         self.paused_until = 0.0
         """The time before which nothing is sent, because the broker throttles this client or could not be
         reached."""
@@ -128,7 +123,6 @@ class BrokerQueue(Timed):
         request = self.requests.next(self._version, self._connection_number)
         if request is not None:
             self.in_flight += 1
-            self._batches_in_flight += len(request.batches)
             self._bytes_in_flight += request.size
             self._leaders.accepts(self.node_id)
             left = self._send_at_once(request)
@@ -141,15 +135,12 @@ class BrokerQueue(Timed):
         """Return True if the next request waits until a response arrives, because its batches can grow
         meanwhile.
 
-        It waits if the broker has enough to do with the requests in flight. A broker handles the requests of
-        a connection one after the other. So another request that is sent now would not be stored sooner, and
-        its batches would be smaller. The broker has enough to do with many batches if memory fills, and with
-        much data if memory is short.
+        It waits if memory is short, and the requests in flight have so much data that the broker has enough
+        to do. A broker handles the requests of a connection one after the other. So another request that is
+        sent now would not be stored sooner, and its batches would be smaller.
         """
         if self.in_flight < _ENOUGH or self.requests.line[0].is_complete:
             return False
-        if self._batches_in_flight >= _MANY_BATCHES and self._memory.fills:
-            return True
         return self._bytes_in_flight >= self._memory.much and self._memory.is_short
 
     def _send_at_once(self, request: InFlightRequest) -> Remainder | None:
@@ -290,7 +281,6 @@ class BrokerQueue(Timed):
     def _end(self, request: InFlightRequest) -> None:
         was_full = self.in_flight >= self._options.max_in_flight
         self.in_flight -= 1
-        self._batches_in_flight -= len(request.batches)
         self._bytes_in_flight -= request.size
         if was_full or self.requests.line:
             self._changed.add(self)

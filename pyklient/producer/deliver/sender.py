@@ -158,8 +158,12 @@ class Sender(SenderWork, Timed):
     # Posted by the Producer
 
     def flush(self) -> None:
-        """Collect the batches that ``seal_open_batches`` has sealed, and send them."""
+        """Collect the batches that ``seal_open_batches`` has sealed, and send them.
+
+        Each broker is told, because a batch may wait in its queue, to grow until a response arrives.
+        """
         self._collect_new_batches()
+        self._changed_brokers.update(self._brokers.values())
 
     def close(self, deadline: float) -> None:
         """Deliver the remaining batches until *deadline*, and then end the sender."""

@@ -53,12 +53,12 @@ MUTANTS: Final = (
         ),
     ),
     Mutant(
-        "producer: small batches are sent to a broker that has many",
-        "pyklient/producer/deliver/broker_queue.py",
-        "if self._batches_in_flight >= _MANY_BATCHES and self._memory.fills:",
-        "if False:",
+        "producer: a flushed batch waits until a busy broker answers",
+        "pyklient/producer/deliver/sender.py",
+        "self._changed_brokers.update(self._brokers.values())",
+        "pass",
         (
-            "tests/producer/deliver/test_broker_queue.py::test_if_many_batches_are_in_flight_a_third_request_waits_and_its_batch_grows",
+            "tests/producer/deliver/test_broker_queue.py::test_if_memory_is_short_a_flushed_batch_waits_for_no_response",
         ),
     ),
     Mutant(
