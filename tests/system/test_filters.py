@@ -1,5 +1,6 @@
 """Streams by filter on real brokers: topics that come, go and come again while a loop reads."""
 
+from collections.abc import Iterable
 from itertools import islice
 from typing import Any, Final
 
@@ -24,6 +25,8 @@ _OPTIONS: Final[dict[str, Any]] = {
     "consumer_timeout_ms": 30_000,
 }
 
+_FOR_MANY: Final[dict[str, Any]] = {"operation_timeout": 60, "request_timeout": 75}
+
 
 @pytest.fixture(params=["in a group", "alone"])
 def group(request: pytest.FixtureRequest, new_name: NewName) -> str | None:
@@ -41,6 +44,19 @@ def read(stream: KafkaStream, count: int) -> list[str]:
     found = [message.value.decode() for message in islice(stream, count)]
     assert next(stream.batches(timeout=0)) == []
     return found
+
+
+def create_all(bootstrap: str, names: Iterable[str]) -> None:
+    """Create topics *names* at once. With ZooKeeper, that may take longer than the time-out of one topic."""
+    new = [NewTopic(name, 1, 1) for name in names]
+    for done in librdkafka(bootstrap).create_topics(new, **_FOR_MANY).values():
+        done.result(90)
+
+
+def delete_all(bootstrap: str, names: Iterable[str]) -> None:
+    """Delete topics *names* at once."""
+    for done in librdkafka(bootstrap).delete_topics(list(names), **_FOR_MANY).values():
+        done.result(90)
 
 
 def create_again(admin: Admin, topic: str) -> None:
@@ -126,15 +142,11 @@ def test_topics_join_and_leave_a_zookeeper_group_while_a_loop_reads(
         fill(bootstrap, zookeeper_kafka.create_topic(first, 2), 30, "again")
         assert read(stream, 30) == [f"again{number}" for number in range(30)]
         names = {f"{prefix}-{number}" for number in range(100)}
-        new = [NewTopic(each, 1, 1) for each in names - {first, second}]
-        created = librdkafka(bootstrap).create_topics(new)
-        for done in created.values():
-            done.result(30)
+        create_all(bootstrap, names - {first, second})
         wait_until(lambda: set(stream.topics) == names, 60, "a hundred topics")
         fill(bootstrap, second, 1, "end")
         assert read(stream, 1) == ["end0"]
-    for done in librdkafka(bootstrap).delete_topics(list(names)).values():
-        done.result(30)
+    delete_all(bootstrap, names)
 
 
 @pytest.mark.brokers(real=True)
@@ -147,9 +159,7 @@ def test_row_10_a_hundred_topics_at_once_are_read_and_internal_ones_are_not(
     with ConsumerConnector(bootstrap, group_id=group, **_OPTIONS) as connector:
         streams = connector.create_message_streams_by_filter(Whitelist(f"{prefix}-.*"), 2)
         topics = {f"{prefix}-{number}" for number in range(100)}
-        created = librdkafka(bootstrap).create_topics([NewTopic(topic, 1, 1) for topic in topics])
-        for done in created.values():
-            done.result(30)
+        create_all(bootstrap, topics)
         with Producer(bootstrap) as producer:
             for topic in topics:
                 producer.send(topic, topic.encode())
@@ -162,5 +172,4 @@ def test_row_10_a_hundred_topics_at_once_are_read_and_internal_ones_are_not(
                 (stream,) = everything.create_message_streams_by_filter(Whitelist(".+"))
                 assert topics <= set(stream.topics)
                 assert ("__consumer_offsets" in stream.topics) is shown
-        for done in librdkafka(bootstrap).delete_topics(list(topics)).values():
-            done.result(30)
+        delete_all(bootstrap, topics)
