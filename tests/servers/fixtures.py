@@ -3,8 +3,10 @@
 import itertools
 import os
 import re
+import tempfile
 import uuid
 from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
 from typing import Protocol
 
 import pytest
@@ -14,6 +16,7 @@ from tests.servers.fetch import fetch, things
 from tests.servers.kafka import KraftCluster
 from tests.servers.kinds import KINDS
 from tests.servers.maven import FetchError
+from tests.servers.memory_folder import memory_folder
 from tests.servers.pool import SERVERS, ExternalKafka, Server, ServerPool
 from tests.servers.postgres import Postgres
 from tests.servers.programs import MissingProgramError
@@ -26,6 +29,8 @@ from tests.servers.zookeeper_kafka import ZooKeeperKafka
 __all__ = ["NewName", "NewTopic", "StartReference"]
 
 _serial = itertools.count(1)
+_NEEDED = 4 * 2**30
+"""The bytes of memory that must be free for the files of servers. They take less than half of it."""
 
 
 class NewTopic(Protocol):
@@ -38,12 +43,13 @@ NewName = Callable[[], str]
 
 
 @pytest.fixture(scope="session")
-def servers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerPool]:
+def servers(request: pytest.FixtureRequest) -> Iterator[ServerPool]:
     """The servers of this process. Each starts shortly before its first test, and stops after its last."""
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     uses = groups.uses(request.session.items, worker, count)
-    pool = ServerPool(tmp_path_factory.mktemp("servers"), uses)
+    directory = tempfile.mkdtemp(prefix="pyklient-servers-", dir=memory_folder(_NEEDED))
+    pool = ServerPool(Path(directory), uses)
     request.config.stash[SERVERS] = pool
     yield pool
     pool.close()

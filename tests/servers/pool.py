@@ -63,6 +63,8 @@ class ServerPool:
     *uses* are the tests that this process will run, in this order. ``before`` and ``after`` are called around
     each of them: they start servers ahead and stop those that no later test uses. pyklient's own broker stays
     until the end: it costs nothing, and tests that are not among *uses* may ask for it.
+
+    The servers' files are in *directory*, which is deleted when the pool is closed.
     """
 
     def __init__(self, directory: Path, uses: Sequence[Use] = ()) -> None:
@@ -70,6 +72,7 @@ class ServerPool:
         self._soon = _soon(uses)
         self._last = {name: use.test for use in uses for name in use.servers if name != _CHEAP}
         self._reaper = Reaper()
+        self._reaper.delete_at_end(directory)
         self._executor = ThreadPoolExecutor(max_workers=2, thread_name_prefix="start-server")
         self._starting: dict[str, Future[_Server]] = {}
         self._lent: dict[str, _Running] = {}

@@ -1,14 +1,17 @@
 """A process that runs a little longer than the test run and ends the servers that the run has left.
 
-Fixtures stop their servers, but a test run that is killed cannot. The reaper reads the ids of process groups
-from a pipe. When the pipe closes, it kills those that were not released.
+Fixtures stop their servers and delete their files, but a test run that is killed cannot. The reaper reads
+the ids of process groups and the paths of folders from a pipe. When the pipe closes, it kills the groups that
+were not released, and deletes the folders.
 """
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 __all__ = ["Reaper"]
 
@@ -29,6 +32,10 @@ class Reaper:
         """Forget *group*, which has ended."""
         self._tell(f"-{group}")
 
+    def delete_at_end(self, folder: Path) -> None:
+        """Delete *folder* when the test run has ended."""
+        self._tell(f"/{folder}")
+
     def close(self) -> None:
         """End the reaper and all process groups that it still knows."""
         if self._process.stdin is not None:
@@ -43,7 +50,11 @@ class Reaper:
 
 def _main() -> None:
     groups: set[int] = set()
+    folders: list[str] = []
     for line in sys.stdin:
+        if line[0] == "/":
+            folders.append(line[1:].rstrip("\n"))
+            continue
         group = int(line[1:])
         if line[0] == "+":
             groups.add(group)
@@ -52,6 +63,8 @@ def _main() -> None:
     for group in groups:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(group, signal.SIGKILL)
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

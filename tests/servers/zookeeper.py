@@ -18,7 +18,10 @@ from tests.servers.tls import Certificates
 
 __all__ = ["ZooKeeper", "connected", "new_chroot", "numbered_children"]
 
-_QUIET = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",)
+_OPTIONS = (
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    "-Dzookeeper.forceSync=no",  # otherwise each change waits for the disk
+)
 
 
 class ZooKeeper:
@@ -47,7 +50,7 @@ class ZooKeeper:
             f"{'' if certificates is None else self._secure(certificates)}"
         )
         main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-        command = java_command(kafka_libs("3.9.1"), main, str(settings), heap="128m", options=_QUIET)
+        command = java_command(kafka_libs("3.9.1"), main, str(settings), heap="128m", options=_OPTIONS)
         self.process = ServerProcess("zookeeper", command, directory, reaper)
 
     def _secure(self, certificates: Certificates) -> str:

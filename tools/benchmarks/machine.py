@@ -3,18 +3,18 @@
 import importlib.metadata
 import os
 import platform
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Final
 
+from tests.servers.memory_folder import memory_folder
 from tests.servers.programs import program
 
-__all__ = ["facts", "memory_folder", "version"]
+__all__ = ["disk", "facts", "version"]
 
-_MEMORY: Final = Path("/dev/shm")
 _NEEDED: Final = 8 * 2**30
-"""The bytes that must be free in ``_MEMORY``. The records of a scenario are deleted after it."""
+"""The bytes of memory that must be free to store records there. The records of a scenario are deleted after
+it."""
 
 _DISTRIBUTIONS = {
     "own": "pyklient",
@@ -38,24 +38,14 @@ def facts() -> list[str]:
         f"{platform.system()} {platform.release()}, {platform.python_implementation()} "
         f"{platform.python_version()}, {_java()}",
         "the brokers store records "
-        + (
-            "on the disk"
-            if memory_folder() is None
-            else "in memory (tmpfs), so that no client waits for a disk"
-        ),
+        + ("on the disk" if disk() is None else "in memory (tmpfs), so that no client waits for a disk"),
     ]
 
 
-def memory_folder() -> Path | None:
-    """Return a folder whose files are in memory and have space for the brokers' records. None if there is
-    none.
-
-    On a disk, a client with many partitions waits mostly for the disk: a broker reserves an index of 10 MiB
-    for each partition, and the first entry of each index costs milliseconds on some disks.
-    """
-    if _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free >= _NEEDED:
-        return _MEMORY
-    return None
+def disk() -> Path | None:
+    """Return the folder in memory in which brokers store their records. Return None if there is none, so that
+    they store records on the disk."""
+    return memory_folder(_NEEDED)
 
 
 def _processor() -> str:

@@ -107,8 +107,7 @@ class Sender(SenderWork, Timed):
         )
 
     def step(self) -> bool:
-        """Send the batches that can be sent. Return False when the producer is closing and nothing is left to
-        do."""
+        """Send the batches that can be sent. Return False if the producer closes and nothing is left."""
         if self._metadata.is_due:
             self._metadata.ask(self._topics_to_refresh())
         if self._metadata.result is not None:
@@ -158,10 +157,7 @@ class Sender(SenderWork, Timed):
     # Posted by the Producer
 
     def flush(self) -> None:
-        """Collect the batches that ``seal_open_batches`` has sealed, and send them.
-
-        Each broker is told, because a batch may wait in its queue, to grow until a response arrives.
-        """
+        """Send the batches that ``seal_open_batches`` has sealed, also those that wait to grow."""
         self._collect_new_batches()
         self._changed_brokers.update(self._brokers.values())
 
