@@ -58,10 +58,12 @@ cdef inline bint _fits(const Cells* cells, Py_ssize_t size) noexcept nogil:
     return size <= cells.capacity - cells.used
 
 
-cdef inline bint _row_fits(const Rows* rows, const Parsed* record, const HeaderSizes* sizes) noexcept nogil:
-    if rows.with_keys and not _fits(&rows.keys, record.key_size):
+cdef inline bint _row_fits(
+    const Rows* rows, bint complete, const Parsed* record, const HeaderSizes* sizes
+) noexcept nogil:
+    if (complete or rows.with_keys) and not _fits(&rows.keys, record.key_size):
         return False
-    if rows.with_values and not _fits(&rows.values, record.value_size):
+    if (complete or rows.with_values) and not _fits(&rows.values, record.value_size):
         return False
     if not (rows.with_headers and sizes.count):
         return True
@@ -120,15 +122,15 @@ cdef void _put_headers(Cursor cursor, Rows* rows) noexcept nogil:
 
 
 cdef inline void _put_row(
-    Rows* rows, const Parsed* record, int64_t offset, Cursor headers, uint64_t header_count
+    Rows* rows, bint complete, const Parsed* record, int64_t offset, Cursor headers, uint64_t header_count
 ) noexcept nogil:
     """Store a record for which there is memory. Its headers begin at *headers*."""
     rows.offsets[rows.count] = offset
-    if rows.with_timestamps:
+    if complete or rows.with_timestamps:
         rows.timestamps[rows.count] = record.timestamp
-    if rows.with_keys:
+    if complete or rows.with_keys:
         _put_cell(&rows.keys, rows.count, record.key, record.key_size)
-    if rows.with_values:
+    if complete or rows.with_values:
         _put_cell(&rows.values, rows.count, record.value, record.value_size)
     if rows.with_headers:
         if header_count:
@@ -152,6 +154,8 @@ cdef Fault _fill(Rows* columns, _Section section, int64_t* left, int64_t start_o
     cdef bint rising = section.rising
     cdef bint in_time = section.in_time
     cdef int64_t more = left[0]
+    # the usual columns, in a local too: so none of them costs a look at memory for each record
+    cdef bint complete = rows.with_timestamps and rows.with_keys and rows.with_values
     cdef const uint8_t* begin
     cdef Cursor headers
     cdef HeaderSizes sizes
@@ -176,11 +180,11 @@ cdef Fault _fill(Rows* columns, _Section section, int64_t* left, int64_t start_o
         # unsigned, so that it cannot overflow before it is checked
         offset = <int64_t>(<uint64_t>base_offset + <uint64_t>record.delta)
         if offset >= start_offset:
-            if not _row_fits(&rows, &record, &sizes):
+            if not _row_fits(&rows, complete, &record, &sizes):
                 fault = NO_ROOM
                 cursor.at = begin
                 break
-            _put_row(&rows, &record, offset, headers, sizes.count)
+            _put_row(&rows, complete, &record, offset, headers, sizes.count)
         rising &= record.delta > previous
         previous = record.delta
         in_time &= not record.too_late
