@@ -2,6 +2,7 @@
 one."""
 
 import itertools
+import shutil
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -143,6 +144,7 @@ class ServerPool:
         self._starting.clear()
         for _, server in self._made:
             server.stop()
+        shutil.rmtree(self._directory, ignore_errors=True)  # the reaper, which waits less, deletes any rest
         self._reaper.close()
         for stopping in self._stopping:
             stopping.result()

@@ -1,4 +1,4 @@
-"""What a killed test run has left is ended and deleted."""
+"""A killed test run leaves neither processes nor files behind."""
 
 import subprocess
 import sys

@@ -147,7 +147,7 @@ def _run(
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     mirrors = any(scenario.mirrors for scenario in chosen)
     with (
-        tempfile.TemporaryDirectory(prefix="pyklient-bench-", dir=machine.disk()) as directory,
+        tempfile.TemporaryDirectory(prefix="pyklient-bench-", dir=machine.records_folder()) as directory,
         closing(Clusters(Path(directory), scale, mirrors=mirrors)) as clusters,
         Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console) as progress,
     ):

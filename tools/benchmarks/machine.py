@@ -1,5 +1,6 @@
 """Describes the machine on which the figures are measured, and chooses where its brokers store records."""
 
+import functools
 import importlib.metadata
 import os
 import platform
@@ -10,7 +11,7 @@ from typing import Final
 from tests.servers.memory_folder import memory_folder
 from tests.servers.programs import program
 
-__all__ = ["disk", "facts", "version"]
+__all__ = ["facts", "records_folder", "version"]
 
 _NEEDED: Final = 8 * 2**30
 """The bytes of memory that must be free to store records there. The records of a scenario are deleted after
@@ -38,13 +39,18 @@ def facts() -> list[str]:
         f"{platform.system()} {platform.release()}, {platform.python_implementation()} "
         f"{platform.python_version()}, {_java()}",
         "the brokers store records "
-        + ("on the disk" if disk() is None else "in memory (tmpfs), so that no client waits for a disk"),
+        + (
+            "on the disk"
+            if records_folder() is None
+            else "in memory (tmpfs), so that no client waits for a disk"
+        ),
     ]
 
 
-def disk() -> Path | None:
-    """Return the folder in memory in which brokers store their records. Return None if there is none, so that
-    they store records on the disk."""
+@functools.cache
+def records_folder() -> Path | None:
+    """Return the folder in memory in which brokers store their records. Return None if they store records on
+    the disk. The answer stays the same when records fill the memory."""
     return memory_folder(_NEEDED)
 
 
