@@ -124,7 +124,8 @@ cdef void _put_headers(Cursor cursor, Rows* rows) noexcept nogil:
 cdef inline void _put_row(
     Rows* rows, bint complete, const Parsed* record, int64_t offset, Cursor headers, uint64_t header_count
 ) noexcept nogil:
-    """Store a record for which there is memory. Its headers begin at *headers*."""
+    """Store a record for which there is memory. Its headers begin at *headers*. *complete* is true if
+    timestamps, keys and values are all stored."""
     rows.offsets[rows.count] = offset
     if complete or rows.with_timestamps:
         rows.timestamps[rows.count] = record.timestamp
@@ -154,7 +155,7 @@ cdef Fault _fill(Rows* columns, _Section section, int64_t* left, int64_t start_o
     cdef bint rising = section.rising
     cdef bint in_time = section.in_time
     cdef int64_t more = left[0]
-    # the usual columns, in a local too: so none of them costs a look at memory for each record
+    # Usually all of these columns are made. One check of a local replaces a check of each flag in memory.
     cdef bint complete = rows.with_timestamps and rows.with_keys and rows.with_values
     cdef const uint8_t* begin
     cdef Cursor headers
