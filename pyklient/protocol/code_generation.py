@@ -107,7 +107,7 @@ class FunctionSource:
                 continue
             if field.tag is not None:
                 tagged.append(field)
-            elif groups and field.is_number and groups[-1][0].is_number:
+            elif groups and field.number and groups[-1][0].number:
                 groups[-1].append(field)
             else:
                 groups.append([field])

@@ -62,7 +62,7 @@ class _DecoderSource(FunctionSource):
         with self.written_out(cls) as v:
             groups, tagged = self.layout(cls)
             for group in groups:
-                if group[0].is_number:
+                if group[0].number:
                     self.read_run(group, v)
                 else:
                     (field,) = group

@@ -6,12 +6,11 @@ function, this module decodes twenty to a hundred small responses. So it decodes
 kind. It also decodes tagged fields, because brokers rarely send them.
 """
 
-import struct
 from collections.abc import Callable
 from typing import Any, Final, NoReturn, TypeAlias
 
 from pyklient.errors import ProtocolError
-from pyklient.protocol.message_fields import Field, Struct, WireType
+from pyklient.protocol.message_fields import Field, Struct, WireType, layout_of
 from pyklient.protocol.primitives import Reader
 
 __all__ = ["Decode", "first_decoder", "least_size", "read_tagged", "reject_null"]
@@ -29,15 +28,22 @@ def first_decoder(cls: type[Struct], version: int, flexible: bool) -> Decode:
 
 def _read_struct(reader: Reader, cls: type[Struct], version: int, flexible: bool) -> Any:
     value = _NEW(cls)
-    for field in cls.declared:
-        if field.tag is not None or not field.in_version(version):
-            setattr(value, field.name, field.make_default())
-        elif field.is_number:
-            form = ">" + field.format
-            setattr(value, field.name, struct.unpack_from(form, reader.data, reader.pos)[0])
-            reader.pos += struct.calcsize(form)
-        else:
-            setattr(value, field.name, _read_field(reader, field, version, flexible))
+    layout = layout_of(cls, version)
+    if layout.numbers is not None:
+        for field, number in zip(
+            layout.sent, layout.numbers.unpack_from(reader.data, reader.pos), strict=True
+        ):
+            setattr(value, field.name, number)
+        reader.pos += layout.numbers.size
+    else:
+        for field in layout.sent:
+            if (form := field.number) is not None:
+                setattr(value, field.name, form.unpack_from(reader.data, reader.pos)[0])
+                reader.pos += form.size
+            else:
+                setattr(value, field.name, _read_field(reader, field, version, flexible))
+    for field in (*layout.tagged.values(), *layout.absent):
+        setattr(value, field.name, field.make_default())
     if flexible:
         read_tagged(reader, value, cls, version)
     return value
@@ -74,8 +80,8 @@ def _read_item(
     *compact* is true, its length is compact. If *flexible* is true, a structure has tagged fields."""
     if isinstance(kind, type):
         return _read_struct(reader, kind, version, flexible)
-    if kind.format:
-        return reader.number(struct.Struct(">" + kind.format))
+    if kind.number is not None:
+        return reader.number(kind.number)
     name = kind.name
     if name == "uuid":
         return bytes(reader.slice(16))
@@ -101,9 +107,7 @@ def read_tagged(reader: Reader, value: Any, cls: type[Struct], version: int) -> 
     if reader.remaining and not reader.data[reader.pos]:
         reader.pos += 1
         return
-    known = {
-        field.tag: field for field in cls.declared if field.tag is not None and field.in_version(version)
-    }
+    known = layout_of(cls, version).tagged
     for tag, size in reader.tagged_fields():
         field = known.get(tag)
         if field is None:
@@ -119,11 +123,11 @@ def least_size(kind: WireType | type[Struct], version: int, compact: bool) -> in
     """Return the size in bytes of the smallest value that *kind* can have in *version*. If *compact* is true,
     lengths are compact."""
     if isinstance(kind, WireType):
-        if kind.format:
-            return struct.calcsize(">" + kind.format)
+        if kind.number is not None:
+            return kind.number.size
         classic = {"uuid": 16, "string": 2}.get(kind.name, 4)
         return 1 if compact and kind.name != "uuid" else classic
-    fields = (each for each in kind.declared if each.in_version(version) and each.tag is None)
+    fields = layout_of(kind, version).sent
     return compact + sum(_least_of_field(field, version, compact and field.compact) for field in fields)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final, NoReturn, TypeAlias
 
 from pyklient.errors import UnsupportedVersionError
-from pyklient.protocol.message_fields import Field, Struct, WireType
+from pyklient.protocol.message_fields import Field, Struct, WireType, layout_of
 from pyklient.protocol.primitives import Writer, encode_unsigned_varint, total_size
 
 __all__ = [
@@ -41,18 +41,16 @@ def first_encoder(cls: type[Struct], version: int, flexible: bool) -> Encode:
 
 
 def _write_struct(writer: Writer, cls: type[Struct], value: Any, version: int, flexible: bool) -> None:
-    fields = cls.declared
-    for field in fields:
-        if field.tag is None and field.in_version(version):
+    layout = layout_of(cls, version)
+    for field in layout.sent:
+        if (number := field.number) is not None:
+            writer.buf += number.pack(getattr(value, field.name))
+        else:
             write_field(writer, field, getattr(value, field.name), version, flexible)
     if flexible:
         write_tagged(writer, value, cls, version)
-    for field in fields:
-        if (
-            not field.in_version(version)
-            and not field.ignorable
-            and getattr(value, field.name) != field.make_default()
-        ):
+    for field in layout.absent:
+        if not field.ignorable and getattr(value, field.name) != field.make_default():
             reject_absent(cls, field.name, value, version)
 
 
@@ -91,8 +89,8 @@ def _write_item(
     if isinstance(kind, type):
         _write_struct(writer, kind, value, version, flexible)
         return
-    if kind.format:
-        writer.buf += struct.pack(">" + kind.format, value)
+    if kind.number is not None:
+        writer.buf += kind.number.pack(value)
         return
     name = kind.name
     if name == "uuid":
@@ -134,12 +132,9 @@ def _write_length(writer: Writer, length: int, compact: bool, wide: bool) -> Non
 
 def write_tagged(writer: Writer, value: Any, cls: type[Struct], version: int) -> None:
     """Write the tagged fields of *value* that do not have their defaults, in the order of their tags."""
-    known = {
-        field.tag: field for field in cls.declared if field.tag is not None and field.in_version(version)
-    }
     sent = [
         (tag, field, item)
-        for tag, field in sorted(known.items())
+        for tag, field in layout_of(cls, version).tagged.items()
         if (item := getattr(value, field.name)) != field.make_default()
     ]
     writer.buf += encode_unsigned_varint(len(sent))

@@ -1,20 +1,27 @@
 """The fields of requests, responses and other messages of the protocol: their types, the versions that carry
 them, and their defaults."""
 
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from dataclasses import field as attribute
+from typing import Any, ClassVar, Final, NamedTuple
 
-__all__ = ["DeclaredFields", "Field", "Struct", "WireType", "initialize"]
+__all__ = ["DeclaredFields", "Field", "Layout", "Struct", "WireType", "initialize", "layout_of"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class WireType:
     """A type of the protocol: its name in Kafka, its zero value, and its ``struct`` format if it has one."""
 
     name: str
     zero: Any
     format: str = ""
+    number: struct.Struct | None = attribute(init=False)
+    """Reads and writes one value, if the type has a format."""
+
+    def __post_init__(self) -> None:
+        self.number = struct.Struct(">" + self.format) if self.format else None
 
 
 class Struct:
@@ -37,7 +44,7 @@ class Struct:
         return f"{type(self).__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Field:
     """A field of a structure.
 
@@ -61,6 +68,21 @@ class Field:
     compact: bool
     secret: bool
     null_is_empty: bool
+    format: str = attribute(init=False)
+    """The ``struct`` format of a single value of the field; empty if its type has none."""
+    number: struct.Struct | None = attribute(init=False)
+    """Reads and writes the value of the field, if the value is one number of a fixed size."""
+    makes_defaults: bool = attribute(init=False)
+    """True if every object with this field needs its own copy of the default, because the default is a
+    mutable object."""
+
+    def __post_init__(self) -> None:
+        # These are attributes and not properties, because the first messages of a client read them often.
+        kind = self.kind
+        self.format, self.number = ("", None) if isinstance(kind, type) else (kind.format, kind.number)
+        if self.is_array:
+            self.number = None
+        self.makes_defaults = self.default is not None and (self.is_array or isinstance(kind, type))
 
     def in_version(self, version: int) -> bool:
         """Return True if requests or responses of *version* have this field."""
@@ -70,27 +92,46 @@ class Field:
         """Return True if the field may be null in *version*."""
         return self.nullable_since is not None and version >= self.nullable_since
 
-    @property
-    def format(self) -> str:
-        """The ``struct`` format of a single value of the field; empty if its type has none."""
-        return self.kind.format if isinstance(self.kind, WireType) else ""
-
-    @property
-    def is_number(self) -> bool:
-        """True if the value of the field is one number of a fixed size."""
-        return not self.is_array and bool(self.format)
-
-    @property
-    def makes_defaults(self) -> bool:
-        """True if every object with this field needs its own copy of the default, because the default is a
-        mutable object."""
-        return self.default is not None and (self.is_array or isinstance(self.kind, type))
-
     def make_default(self) -> Any:
         """Return the default value of this field for a new object."""
         if self.makes_defaults:
             return [] if self.is_array or not isinstance(self.kind, type) else self.kind()
         return self.default
+
+
+class Layout(NamedTuple):
+    """The fields of a structure, by how one version sends them."""
+
+    sent: tuple[Field, ...]
+    """The fields that are always sent, in this order."""
+    tagged: dict[int, Field]
+    """The tagged fields by their tags, in the order of the tags."""
+    absent: tuple[Field, ...]
+    """The fields that the version does not have."""
+    numbers: struct.Struct | None
+    """Reads the fields in ``sent`` together, if all of them are numbers."""
+
+
+_layouts: Final[dict[tuple[type[Struct], int], Layout]] = {}
+"""The layouts that were used, by structure and version."""
+
+
+def layout_of(cls: type[Struct], version: int) -> Layout:
+    """Return the layout of *cls* in *version*."""
+    layout = _layouts.get((cls, version))
+    if layout is None:
+        layout = _layouts[cls, version] = _new_layout(cls, version)
+    return layout
+
+
+def _new_layout(cls: type[Struct], version: int) -> Layout:
+    present = [each for each in cls.declared if each.in_version(version)]
+    sent = tuple([each for each in present if each.tag is None])
+    tagged = sorted([(each.tag, each) for each in present if each.tag is not None])
+    absent = tuple([each for each in cls.declared if each not in present])
+    formats = [each.format for each in sent if each.number is not None]
+    numbers = struct.Struct(">" + "".join(formats)) if sent and len(formats) == len(sent) else None
+    return Layout(sent, dict(tagged), absent, numbers)
 
 
 class DeclaredFields:

@@ -28,8 +28,6 @@ from typing import (
     TypeVar,
     cast,
     dataclass_transform,
-    get_args,
-    get_origin,
 )
 
 from pyklient.errors import ProtocolError, UnsupportedVersionError
@@ -402,14 +400,15 @@ def _declared(span: Any, name: str, hint: Any) -> Field:
     """Return the Field for the attribute *name*, from its annotation *hint* and its default *span*."""
     if not isinstance(span, _Span):
         span = _Span(default=span)
-    options = get_args(hint)
+    # The functions of ``typing`` that return these attributes take much longer.
+    options = getattr(hint, "__args__", ())
     nullable = NoneType in options
     if nullable:
-        (hint,) = (option for option in options if option is not NoneType)
-    is_array = get_origin(hint) is list
+        (hint,) = [option for option in options if option is not NoneType]
+    is_array = getattr(hint, "__origin__", None) is list
     if is_array:
-        (hint,) = get_args(hint)
-    kind = hint if isinstance(hint, type) else get_args(hint)[1]
+        (hint,) = hint.__args__
+    kind = hint if isinstance(hint, type) else hint.__metadata__[0]
     default = span.default
     if default is _ZERO:
         default = [] if is_array else kind.zero if isinstance(kind, WireType) else kind()
