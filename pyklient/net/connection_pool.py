@@ -5,7 +5,8 @@ that was sent after it. Therefore each purpose has a connection of its own.
 
 After a failure to connect, a node is not contacted during a back-off, which grows with each failure in a row.
 A caller that asks for the node during the back-off waits until the back-off ends. If the caller's time-out
-would end before the back-off, the caller gets the last failure at once.
+would end before the back-off, the caller gets the last failure at once. An attempt that times out because its
+caller had little time left does not replace the last failure.
 """
 
 import logging
@@ -21,6 +22,7 @@ from pyklient.errors import (
     ForkError,
     KafkaError,
     KafkaTimeoutError,
+    UnreachableError,
     for_another,
 )
 from pyklient.metrics.traffic import Traffic
@@ -32,7 +34,7 @@ from pyklient.net.single_flight import SingleFlight
 from pyklient.net.unconfirmed_requests import LONGEST_WAIT, await_handled
 from pyklient.outage import Outage
 
-__all__ = ["Opener", "Pool", "Purpose"]
+__all__ = ["TOO_SHORT", "Opener", "Pool", "Purpose"]
 
 log = logging.getLogger("pyklient.net")
 
@@ -45,6 +47,9 @@ then raises this error. The fourth argument counts the requests of the connectio
 
 _CLOSE_TIMEOUT = 5.0
 _FAIR_SHARE = 0.5
+TOO_SHORT = 1.0
+"""The shortest useful time-out of an attempt, in seconds. A shorter attempt may time out although the broker
+is fine."""
 
 
 class Purpose(StrEnum):
@@ -92,8 +97,8 @@ class Pool:
         """Return the connection to *endpoint* for *purpose*. Open one if there is none, within *timeout*
         seconds.
 
-        If no connection can be opened, raises the error of the attempt. Raises ClosedError if the pool is
-        closed, or ForkError in a forked child.
+        If no connection can be opened, raises the error of the attempt, or the failure before it if the
+        attempt had too little time. Raises ClosedError if the pool is closed, or ForkError in a forked child.
         """
         connection = self.live(endpoint.node_id, purpose)
         if connection is not None and connection.endpoint == endpoint:
@@ -212,6 +217,12 @@ class Pool:
             connection = self._opener(endpoint, timeout, self._closed_error, traffic)
         except KafkaError as error:
             traffic.failed_connections += 1
+            before = self.last_failure(endpoint.node_id)
+            is_cut_short = timeout < min(TOO_SHORT, self._setup_timeout)
+            if before is not None and is_cut_short and isinstance(error, KafkaTimeoutError):
+                # A time-out because little time was left says less than the failure before it.
+                self._failed(endpoint, before)
+                raise _cut_short(before, timeout) from before
             self._failed(endpoint, error)
             raise
         traffic.connections += 1
@@ -266,9 +277,18 @@ def _await_handled(connections: list[Connection], timeout: float) -> None:
         log.warning("%s", error)
 
 
+def _cut_short(before: KafkaError, timeout: float) -> KafkaError:
+    """Return the error for an attempt that timed out after *timeout* seconds, which were too few. Its text is
+    that of *before*, the failure before it."""
+    error = _postponed(before, f"another attempt had only {timeout:.2g} s")
+    if isinstance(error, UnreachableError):
+        error.nobody_there = False  # only the attempt before has shown that
+    return error
+
+
 def _postponed(error: KafkaError, note: str) -> KafkaError:
-    """Return the error for a call that cannot wait for the next attempt to connect. It is retriable. Its text
-    is the text of *error*, the last failure, followed by *note*, which describes the next attempt."""
+    """Return the error for a call that has not enough time for another attempt to connect. It is retriable.
+    Its text is that of *error*, the last failure, followed by *note*, which describes the other attempt."""
     message = f"{error} ({note})"
     if not isinstance(error, BrokerConnectionError):
         return BrokerConnectionError(message)

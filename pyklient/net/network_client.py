@@ -30,7 +30,7 @@ from pyklient.net.bootstrap import Bootstrap, NobodyThereError
 from pyklient.net.connection.connection import Connection
 from pyklient.net.connection.connection_setup import connection_opener
 from pyklient.net.connection.transport import Endpoint
-from pyklient.net.connection_pool import Pool, Purpose
+from pyklient.net.connection_pool import TOO_SHORT, Pool, Purpose
 from pyklient.net.dialogue import ANY, CONTROLLER, Ask, Dialogue, Pause, Refresh
 from pyklient.net.forked_clients import abandon_after_fork
 from pyklient.net.metadata import Metadata, MetadataHolder
@@ -45,10 +45,6 @@ __all__ = ["NetworkClient", "NobodyThereError", "Purpose"]
 T = TypeVar("T")
 
 log = logging.getLogger("pyklient")
-
-_TOO_SHORT = 1.0
-"""The shortest useful time-out of an attempt, in seconds. A shorter attempt may time out although the broker
-is fine."""
 
 
 class NetworkClient:
@@ -272,7 +268,7 @@ class NetworkClient:
                 if not error.retriable:
                     raise
                 # A time-out because little time was left says less than the failure before it.
-                if said is None or remaining >= _TOO_SHORT or not isinstance(error, KafkaTimeoutError):
+                if said is None or remaining >= TOO_SHORT or not isinstance(error, KafkaTimeoutError):
                     said = error
                 failures += 1
                 pause = self._retry.pause(failures)
