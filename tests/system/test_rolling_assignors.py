@@ -1,35 +1,61 @@
 """A group that changes from range to cooperative-sticky, member by member, while records flow."""
 
-import random
-import time
+from collections import Counter
+from collections.abc import Collection
 
 import pytest
 
+from pyklient import ConsumerRebalanceListener, TopicPartition
+from tests.servers.process import wait_until
 from tests.system.flowing_group import FlowingGroup
 from tests.system.reading import wait_assigned
-from tools.faults.group import PARTITIONS
+from tools.faults.group import PARTITIONS, Group
 
 pytestmark = pytest.mark.slow
 
 _MEMBERS = 3
 _STEPS = (["range"], ["cooperative-sticky", "range"], ["cooperative-sticky"])
 """The assignors of the members in the beginning, after the first restart, and after the second."""
+_FLOW = 100
+"""As many records of a partition take longer than a member takes to learn of a rebalance."""
 
 
-def _longest_pause(arrivals: list[tuple[float, str, int]], since: float) -> float:
-    """Return the longest time between two records of a partition that stayed with its member."""
-    last: dict[int, tuple[float, str]] = {}
-    longest = 0.0
-    for at, member, partition in arrivals:
-        before, owner = last.get(partition, (at, member))
-        if owner == member and before >= since:
-            longest = max(longest, at - before)
-        last[partition] = at, member
-    return longest
+class _SlowListener(ConsumerRebalanceListener):
+    """Holds up a rebalance until *_FLOW* records of each partition that stays with its member have come."""
+
+    def __init__(self, members: Group) -> None:
+        self._members = members
+        self._given_back: set[int] = set()
+        self.problems: list[str] = []
+        self.rebalances = 0
+        """The number of rebalances that were held up."""
+        self.holds = True
+
+    def on_partitions_revoked(self, partitions: Collection[TopicPartition]) -> None:
+        self._given_back = {partition.partition for partition in partitions}
+        if not (self._given_back and self.holds):
+            return
+        self.rebalances += 1
+        staying = set(range(PARTITIONS)) - self._given_back
+        begin = len(self._members.handed_out)
+
+        def flowed() -> bool:
+            records = Counter(partition for partition, _ in self._members.handed_out[begin:])
+            return all(records[partition] >= _FLOW for partition in staying)
+
+        try:
+            wait_until(flowed, 20, f"{_FLOW} records of partitions {staying}")
+        except TimeoutError as error:
+            self.problems.append(f"while {self._given_back} are given back: {error}")
+
+    def on_partitions_assigned(self, partitions: Collection[TopicPartition]) -> None:
+        if kept := self._given_back & {partition.partition for partition in partitions}:
+            self.problems.append(f"{kept} were given back and assigned again in a rebalance")
+        self._given_back = set()
 
 
 def test_a_group_changes_its_assignor_under_load_and_partitions_that_stay_flow_on(
-    bootstrap: str, flowing_group: FlowingGroup, capsys: pytest.CaptureFixture[str]
+    bootstrap: str, flowing_group: FlowingGroup
 ) -> None:
     name, members = flowing_group.name, flowing_group.members
     for _ in range(_MEMBERS):
@@ -40,14 +66,16 @@ def test_a_group_changes_its_assignor_under_load_and_partitions_that_stay_flow_o
             members.leave(0)
             members.join(partition_assignment_strategy=strategy)
             wait_assigned(bootstrap, name, _MEMBERS, PARTITIONS)
-    began = time.monotonic()
-    for _ in range(2):  # now members join and leave, and nobody gives back what it keeps
-        members.join(partition_assignment_strategy=_STEPS[-1])
+    listeners = [_SlowListener(members) for _ in range(_MEMBERS)]
+    for listener in listeners:  # the members of the last step are replaced, the first first
+        members.join(listener, partition_assignment_strategy=_STEPS[-1])
         wait_assigned(bootstrap, name, _MEMBERS + 1, PARTITIONS)
-        members.leave(random.Random(began).randrange(_MEMBERS))
+        members.leave(0)
         wait_assigned(bootstrap, name, _MEMBERS, PARTITIONS)
-    pause = _longest_pause(members.arrivals, began)
+    members.join(partition_assignment_strategy=_STEPS[-1])
+    wait_assigned(bootstrap, name, _MEMBERS + 1, PARTITIONS)
+    for listener in listeners:
+        listener.holds = False  # all members leave, and no more records flow
     flowing_group.check_each_record_once()
-    with capsys.disabled():
-        print(f"\nlongest pause of a partition that stays: {pause * 1000:.0f} ms")
-    assert pause < 1
+    assert [problem for listener in listeners for problem in listener.problems] == []
+    assert any(listener.rebalances for listener in listeners)

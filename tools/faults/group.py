@@ -10,7 +10,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
-from pyklient import Admin, ClosedError, ConsumerConnector, KafkaError, Producer
+from pyklient import Admin, ClosedError, ConsumerConnector, ConsumerRebalanceListener, KafkaError, Producer
 from tests.servers.process import wait_until
 
 __all__ = ["PARTITIONS", "CommitWatch", "Flow", "Group", "Place", "skipped", "wait_for_all"]
@@ -59,16 +59,16 @@ class Group:
         self._serial = itertools.count(1)
         self._members: list[tuple[ConsumerConnector, threading.Thread]] = []
         self.handed_out: list[Place] = []
-        self.arrivals: list[tuple[float, str, int]] = []
-        """The time, the member and the partition of each record."""
         self.errors: list[str] = []
 
-    def join(self, **options: Any) -> None:
+    def join(self, listener: ConsumerRebalanceListener | None = None, **options: Any) -> None:
         """Let a new member join and read. *options* are its own, besides those of the group."""
         name = f"member-{next(self._serial)}"
         member = ConsumerConnector(
             self._bootstrap, group_id=self._group, client_id=name, **{**self._options, **options}
         )
+        if listener:
+            member.set_rebalance_listener(listener)
         thread = threading.Thread(target=self._read, args=(member, name), name=name, daemon=True)
         thread.start()
         self._members.append((member, thread))
@@ -104,7 +104,6 @@ class Group:
                 for message in member.stream(self._topic):
                     time.sleep(_WORK)  # the message is being processed and must not be committed yet
                     self.handed_out.append((message.partition, message.offset))
-                    self.arrivals.append((time.monotonic(), name, message.partition))
         except KafkaError as error:
             self.errors.append(f"{name}: {error!r}")
 

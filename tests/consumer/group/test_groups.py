@@ -119,7 +119,9 @@ def test_the_listener_hears_of_every_rebalance_and_may_commit(feed: Feed) -> Non
             assert listener.told[2:] == [{topic: {0, 1}}, {topic: {0: "0"}}]
             assert feed.committed(group, topic) == [1]
     reader.join()
-    assert listener.told[-1] in ({topic: {0}}, {topic: {0, 1}})
+    *_, before, last = listener.told
+    # The connector may close in the rebalance after the other one has left, and then owns nothing.
+    assert (last or before) in ({topic: {0}}, {topic: {0, 1}})
 
 
 def test_a_listener_that_fails_is_logged_and_stops_nobody(

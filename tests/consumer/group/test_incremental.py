@@ -8,6 +8,7 @@ import pytest
 
 from pyklient.consumer.consumer_connector import ConsumerConnector
 from pyklient.consumer.group.classic.classic_membership import ClassicMembership
+from pyklient.consumer.group.classic.states import State
 from tests.consumer.feed import Feed, wait_for
 from tests.consumer.group.test_groups import Listener, held
 from tests.consumer.group.test_groups import connect as connect_to_group
@@ -129,3 +130,33 @@ def test_a_member_whose_process_was_stopped_for_longer_than_its_session_gives_it
         assert next(loop).value == b"a", "the message in hand was not done"
         assert membership.identity.member_id == before.member_id, "the group still knew it"
     assert "this process did not run for 10." in caplog.text
+
+
+def test_a_member_that_closes_while_the_group_has_kept_it_waiting_for_long_commits_what_it_owns(
+    feed: Feed, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic, group, listener, blocked = feed.topic(2, "a", "b"), feed.name(), Calls(), threading.Event()
+    feed.send(topic, ["c", "d"], 1)
+    blocked.set()
+    with connect(feed, group, client_id="a") as slow, connect(feed, group, client_id="b") as connector:
+        slow.set_rebalance_listener(Calls(blocked))
+        slow.stream(topic)
+        connector.set_rebalance_listener(listener)
+        loop = iter(connector.stream(topic))
+        wait_for(lambda: len(held(connector)) == 1, "a share")
+        (mine,) = held(connector)
+        assert [(next(loop).partition, offset) for offset in range(2)] == [(mine, 0), (mine, 1)]
+        membership = connector._membership
+        assert isinstance(membership, ClassicMembership)
+        assert membership._loop is not None
+        blocked.clear()
+        with connect(feed, group, client_id="c") as newcomer:
+            newcomer.stream(topic)
+        wait_for(lambda: membership._member.state is State.JOINING, "the group to rebalance again")
+        membership._loop._heartbeats._ran_at -= 10  # as if the slow member had kept the group waiting
+        membership._loop._heartbeats.due_at -= 10
+        connector.close()
+        blocked.set()
+    assert listener.told[-1] == ("revoked", {mine})
+    assert feed.committed(group, topic, 2)[mine] == 2
+    assert "did not run" not in caplog.text

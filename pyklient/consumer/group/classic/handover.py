@@ -160,6 +160,7 @@ class Handover:
             yield
         finally:
             over.set()
+            self._heartbeats.postpone()  # the time for which the group made the member wait is no suspension
 
     def _keep_lease(self, over: threading.Event) -> None:
         """Extend the lease of the streams again and again, until *over* is set. This runs on the rebalance

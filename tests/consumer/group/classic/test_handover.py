@@ -78,6 +78,9 @@ class ScriptedHeartbeats:
         """The time of the next heartbeat."""
         return time.monotonic() + (3600 if self.event is None else -1)
 
+    def postpone(self) -> None:
+        """Do nothing: when a heartbeat is due does not depend on the member."""
+
     def slept_too_long(self) -> bool:
         return False
 
