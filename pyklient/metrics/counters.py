@@ -56,13 +56,13 @@ class Meter:
         self._next_mark = began
         self._marks: tuple[_Mark, ...] = ()
 
-    def add(self, records: int, size: int, now: float) -> None:
-        """Count one batch of *records* records and *size* bytes."""
+    def add(self, records: int, size: int, now: float, batches: int = 1) -> None:
+        """Count batches that have *records* records and *size* bytes together."""
         if now >= self._next_mark:
             self._next_mark = now + _PERIOD
             mark = _Mark(now, self.batches, self.records, self.bytes)
             self._marks = (*self._marks[1 - _MARKS :], mark)
-        self.batches += 1
+        self.batches += batches
         self.records += records
         self.bytes += size
 
@@ -162,6 +162,21 @@ class DurationHistogram:
         if seconds > self._max:
             self._max = seconds
         self._buckets[bisect_right(_STARTS, seconds, 1) - 1] += 1
+
+    def add_all(self, durations: list[float], now: float) -> None:
+        """Count durations that have ended at the time *now*. Takes less time than a call of ``add`` for each
+        of them."""
+        if len(durations) == 1:  # which is faster, and frequent
+            self.add(durations[0], now)
+            return
+        if now >= self._ends:
+            self._begin(now)
+        buckets = self._buckets
+        for seconds in durations:
+            self.total += seconds
+            buckets[bisect_right(_STARTS, seconds, 1) - 1] += 1
+        self.count += len(durations)
+        self._max = max(self._max, max(durations, default=0.0))
 
     def _begin(self, now: float) -> None:
         recent = now < self._ends + _WINDOW

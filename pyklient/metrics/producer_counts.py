@@ -65,12 +65,17 @@ class ProducerCounts:
             errors=add_errors(each.errors for each in every),
         )
 
-    def seal(self, records: int, size: int, compressed_size: int, seconds: float, now: float) -> None:
-        """Count a batch that is sent for the first time, *seconds* after it was begun. *size* is its size
-        before compression."""
-        self.sealed.add(records, size, now)
-        self.compressed.add(records, compressed_size, now)
-        self.queue_time.add(seconds, now)
+    def seal(
+        self, records: int, size: int, compressed_size: int, queue_times: list[float], now: float
+    ) -> None:
+        """Count the batches of a request that are sent for the first time.
+
+        *records*, *size* and *compressed_size* are the totals of these batches; *size* is the size before
+        compression. *queue_times* has the seconds since each of the batches was begun.
+        """
+        self.sealed.add(records, size, now, len(queue_times))
+        self.compressed.add(records, compressed_size, now, len(queue_times))
+        self.queue_time.add_all(queue_times, now)
 
     def deliver(self, at: TopicPartition, records: int, size: int, seconds: float, now: float) -> None:
         """Count a batch that is confirmed, *seconds* after it was begun."""

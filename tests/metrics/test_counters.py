@@ -120,6 +120,21 @@ def test_durations_beyond_all_buckets_count(seconds: float) -> None:
     assert (found.count, found.max) == (1, seconds)
 
 
+def test_durations_that_are_added_together_count_as_one_after_the_other() -> None:
+    random = dice(7)
+    together, alone = DurationHistogram(), DurationHistogram()
+    for now in (10.0, 35.0, 50.0, 300.0):
+        durations = [random.expovariate(100) for _ in range(random.randrange(50))]
+        together.add_all(durations, now)
+        for seconds in durations:
+            alone.add(seconds, now)
+        found = DurationHistogram.snapshot([together], now)
+        expected = DurationHistogram.snapshot([alone], now)
+        assert found.total == pytest.approx(expected.total)
+        assert found.count == expected.count
+        assert (found.p50, found.p99, found.max) == (expected.p50, expected.p99, expected.max)
+
+
 def test_counters_do_not_grow() -> None:
     meter, made = Meter(0.0), DurationHistogram()
 

@@ -34,6 +34,7 @@ from pyklient.protocol.messages import (
     InitProducerIdRequest,
     InitProducerIdResponse,
     ProduceRequest,
+    ProduceResponse,
 )
 from pyklient.protocol.records import NewRecord, iter_batches
 from tests.net.scripted import HANG_UP, SILENCE
@@ -61,6 +62,35 @@ def producing(broker: TransactionBroker, **options: object) -> Iterator[Producer
 def send_and_commit(producer: Producer) -> None:
     with producer.transaction():
         producer.send(TOPIC, b"x", partition=0)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_partition_whose_records_wait_at_an_abort_is_added_to_the_next_transaction(version: int) -> None:
+    with TransactionBroker(version) as broker:
+        whole, throttles = broker._produce, [1_500]
+
+        def produce(request: ProduceRequest) -> ProduceResponse:
+            answer: ProduceResponse = whole(request)
+            answer.throttle_time_ms = throttles.pop() if throttles else 0
+            return answer
+
+        broker.on(ProduceRequest, produce)
+        with producing(broker, linger_ms=0) as producer:
+            with producer.transaction():
+                producer.send(TOPIC, b"1", partition=0)
+            producer.begin_transaction()
+            dropped = producer.send(TOPIC, b"2", partition=0)
+            queue = producer._sender._queues[TOPIC, 0]
+            wait_until(lambda: queue.in_line)
+            producer.abort_transaction()
+            assert queue.in_line, "the broker is still throttled, or the test shows nothing"
+            assert dropped.exception(0) is not None
+            with producer.transaction():
+                producer.send(TOPIC, b"3", partition=0)
+        assert broker.stored[0] == [b"1", b"3"]
+        assert broker.ends()[-1] is True, "the last transaction has records, so its end is a request"
+        if version == 1:
+            assert len(broker.of(AddPartitionsToTxnRequest)) == 3
 
 
 def test_version_1_adds_partitions_and_ends_transactions_in_one_epoch(broker: TransactionBroker) -> None:

@@ -41,9 +41,10 @@ def capacity_for(have: int, needed: int, expected: int, most: int, free_memory: 
     """Return the new capacity in bytes of a batch that has *have* bytes of memory and needs *needed*.
 
     Usually the capacity doubles: larger steps would waste memory if there are many partitions. There are two
-    exceptions, because moving a large batch is expensive. A new batch gets the *expected* size at once, and a
-    large batch grows eightfold. Such a step is limited to *share*, which is *free_memory* divided by the
-    number of open batches.
+    exceptions, because moving a large batch is expensive. Both are limited by *share*, which is *free_memory*
+    divided by the number of open batches. A new batch gets the *expected* size at once, if that is at most
+    *share*; otherwise it gets a quarter of *share*, so that new batches do not use up memory that they will
+    not need soon. A large batch grows eightfold, but by *share* at most.
 
     *most* is the usual limit of the capacity: the result is above *most* only if *needed* is. If
     *free_memory* is too small for the step, the batch gets about half of *free_memory*, so that it need not
@@ -53,7 +54,7 @@ def capacity_for(have: int, needed: int, expected: int, most: int, free_memory: 
     if have >= LARGE_CAPACITY:
         wanted = max(wanted, min(8 * have, have + share))
     elif not have:
-        wanted = max(wanted, min(expected, share))
+        wanted = max(wanted, expected if expected <= share else share // 4)
     wanted = max(min(wanted, most), needed)
     if wanted - have > free_memory:
         wanted = max(needed, have + max(free_memory // 2, min(free_memory, have // 2)))

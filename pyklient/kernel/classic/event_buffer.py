@@ -2,7 +2,7 @@
 queue are called events. Written in Python; the compiled kernel must behave exactly as this module."""
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import RLock
 from typing import Any
 
@@ -75,6 +75,7 @@ class EventSender:
     __module__ = "pyklient.kernel"
 
     _buffer: EventBuffer | None = None
+    _send_slowly: Callable[..., None]
 
     def send(self, *messages: Any) -> None:
         """Send *messages*: KeyedMessages, or ProducerData if the producer follows the rules of Kafka 0.7.
@@ -95,6 +96,3 @@ class EventSender:
         if self._buffer is None or not self._buffer.add_below_limit(messages):
             self._send_slowly(*messages)
         return None
-
-    def _send_slowly(self, *messages: Any) -> None:
-        raise NotImplementedError

@@ -88,7 +88,7 @@ class RecordAccumulator:
         self.choice = PartitionChoice(self.appender, topics, functions.partitioner, sticky, leaders, limits)
         self.thread = thread
         self._started = False
-        self._waiting = WaitingThreads()
+        self._waiting = WaitingThreads(self.memory)
         self._unfinished = UnfinishedBatches()
         self._extra_memory = 0
         """The bytes of the batch whose callbacks run now. A ``send`` in these callbacks may use them."""
@@ -169,18 +169,18 @@ class RecordAccumulator:
         batch.charged -= saved
         self._release(saved)
 
-    def finished(self, batch: Batch, listeners: list[Any]) -> None:
-        """Run *listeners*, the callbacks of *batch*, which is done. Then release the memory of *batch*.
+    def finished(self, batches: list[Batch], listeners: list[Any]) -> None:
+        """Run *listeners*, the callbacks of *batches*, which are done. Then release the memory of *batches*.
 
-        While the callbacks run, records that they send may use the memory of *batch*. So a callback can send
-        a failed record again without waiting.
+        While the callbacks run, records that they send may use the memory of *batches*. So a callback can
+        send a failed record again without waiting.
         """
         with self.tracker.lock:
-            self._unfinished.remove(batch)
-        self._extra_memory = batch.charged
+            self._unfinished.remove(batches)
+        self._extra_memory = charged = sum([batch.charged for batch in batches])
         run_callbacks(listeners)
         self._extra_memory = 0
-        self._release(batch.charged)
+        self._release(charged)
 
     def close(self, error: KafkaError) -> None:
         """Make every ``send`` raise *error* from now on, including each ``send`` that waits for memory."""

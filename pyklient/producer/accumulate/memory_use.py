@@ -9,9 +9,8 @@ __all__ = ["MemoryUse"]
 _MUCH: Final = 8
 """A thread that waits for memory continues when ``buffer_memory`` divided by this number is free."""
 
-_ENOUGH: Final = 32
-"""A thread whose record fits already, but that waits for more memory, continues after a pause when
-``buffer_memory`` divided by this number is free."""
+_LITTLE: Final = 32
+"""``buffer_memory`` divided by this number is a small amount of memory: see ``MemoryUse.little``."""
 
 
 class MemoryUse:
@@ -21,8 +20,14 @@ class MemoryUse:
         self._appender = appender
         self._limit = limit
         self.much = limit // _MUCH
-        """The bytes that must be free before a thread that waits for memory continues: an eighth of the
-        limit."""
+        """An eighth of the limit, in bytes. This much must be free before a thread that waits for memory
+        continues."""
+        self.little = limit // _LITTLE
+        """A thirty-second of the limit, in bytes. If this much is free, a thread whose record fits already,
+        but that waits for more memory, continues after a pause."""
+        self.waits = 0
+        """The number of times that threads began to wait for memory. The batch lock must be held to change
+        it."""
 
     def fits(self, size: int, limit: int) -> bool:
         """Return True if a batch of *size* bytes can be begun without using more than *limit* bytes."""
@@ -51,4 +56,4 @@ class MemoryUse:
     @property
     def enough_is_free(self) -> bool:
         """True if a thread whose record fits already should continue now, after a pause for more memory."""
-        return self._appender.used_memory <= self._limit - self._limit // _ENOUGH
+        return self._appender.used_memory <= self._limit - self.little

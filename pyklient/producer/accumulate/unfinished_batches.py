@@ -59,18 +59,19 @@ class UnfinishedBatches:
         partitions = self._counts.setdefault(batch.topic, {})
         partitions[batch.partition] = partitions.get(batch.partition, 0) + 1
 
-    def remove(self, batch: Batch) -> None:
-        """Remove *batch*, because all its records have a result."""
-        self._maybe_open.pop(batch, None)
-        if batch not in self._batches:
-            return
-        del self._batches[batch]
-        partitions = self._counts.get(batch.topic, {})
-        left = partitions.pop(batch.partition, 0) - 1
-        if left > 0:
-            partitions[batch.partition] = left
-        elif not partitions:
-            self._counts.pop(batch.topic, None)
+    def remove(self, batches: list[Batch]) -> None:
+        """Remove *batches*, because all their records have a result."""
+        for batch in batches:
+            self._maybe_open.pop(batch, None)
+            if batch not in self._batches:
+                continue
+            del self._batches[batch]
+            partitions = self._counts.get(batch.topic, {})
+            left = partitions.pop(batch.partition, 0) - 1
+            if left > 0:
+                partitions[batch.partition] = left
+            elif not partitions:
+                self._counts.pop(batch.topic, None)
 
     def drain_open(self) -> list[Batch]:
         """Return all batches that are not sealed yet, the oldest first. The caller seals them.

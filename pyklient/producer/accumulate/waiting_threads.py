@@ -49,12 +49,13 @@ class Gathering:
 
 
 class WaitingThreads:
-    """The threads that wait for memory. The thread that has waited longest is the first.
+    """The threads that wait for *memory*. The thread that has waited longest is the first.
 
     The batch lock must be held to call a method of this object, unless the method says otherwise.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, memory: MemoryUse) -> None:
+        self._memory = memory
         self.wakeups: deque[Wakeup] = deque()
         """A signal for each thread. A thread may remove its own signal without the lock."""
         self.gathering = False
@@ -64,7 +65,8 @@ class WaitingThreads:
         threads then append their records as long as these fit."""
 
     def add(self, wakeup: Wakeup) -> None:
-        """Append the thread that waits for *wakeup* to the waiting threads."""
+        """Append the thread that waits for *wakeup* to the waiting threads, and count its wait."""
+        self._memory.waits += 1
         self.wakeups.append(wakeup)
 
     def is_first(self, wakeup: Wakeup) -> bool:

@@ -1,7 +1,5 @@
 """Compresses sealed batches. The sender does this when it drains a batch from the queue of its partition."""
 
-import time
-
 from pyklient.kernel import Batch
 from pyklient.producer.accumulate.accumulator import RecordAccumulator
 from pyklient.producer.accumulate.forwarded_batch import ForwardedBatch
@@ -13,12 +11,11 @@ __all__ = ["BatchCompressor", "compress_batch"]
 
 
 class BatchCompressor:
-    """Compresses and counts the batches of a producer before they are sent for the first time."""
+    """Compresses the batches of a producer before they are sent for the first time."""
 
     def __init__(self, accumulator: RecordAccumulator, codec: Compression) -> None:
         self._accumulator = accumulator
         self._codec = codec
-        self._counts = accumulator.counts
 
     def compress(self, batch: Batch) -> SealedBatch | None:
         """Seal *batch* if it is still open, and return its records compressed. If *batch* has no records,
@@ -28,13 +25,15 @@ class BatchCompressor:
         """
         self._accumulator.sealer.seal(batch)
         if not batch.count:  # Ctrl-C interrupted the thread that began the batch
-            self._accumulator.finished(batch, batch.report(0, 0, -1, -1, None) or [])
+            self._accumulator.finished([batch], batch.report(0, 0, -1, -1, None) or [])
             return None
-        capacity, size, now = batch.capacity, batch.size, time.monotonic()
+        if not self._codec:
+            return compress_batch(batch, self._codec)
+        capacity, size = batch.capacity, batch.size
         sealed = compress_batch(batch, self._codec)
-        if self._codec and type(batch) is not ForwardedBatch:
+        sealed.plain_size = size + BATCH_SIZE
+        if type(batch) is not ForwardedBatch:
             self._accumulator.shrunk(batch, capacity - len(sealed.payload))
-        self._counts.seal(batch.count, size + BATCH_SIZE, sealed.size, now - batch.created, now)
         return sealed
 
 

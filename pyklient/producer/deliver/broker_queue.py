@@ -33,7 +33,7 @@ _SMALL: Final = 256 * 1024
 larger request at once."""
 
 _ENOUGH: Final = 2
-"""The number of requests in flight that keep a broker busy: one that it handles, and the next one."""
+"""The number of requests in flight that keep a slow broker busy: one that it handles, and the next one."""
 
 log = logging.getLogger("pyklient.producer")
 
@@ -62,8 +62,12 @@ class BrokerQueue(Timed):
         """Makes requests from the batches of the partitions that wait to be sent to this broker."""
         self.in_flight = 0
         """The number of requests that were sent and have no response yet."""
-        self._bytes_in_flight = 0
-        """The size in bytes of the batches of these requests."""
+        self._memory_in_flight = 0
+        """The memory in bytes of the batches of these requests."""
+        self._waits = 0
+        """The value of ``MemoryUse.waits`` when the response before the last one arrived."""
+        self._latest_waits = 0
+        """The value of ``MemoryUse.waits`` when the last response arrived."""
         self.paused_until = 0.0
         """The time before which nothing is sent, because the broker throttles this client or could not be
         reached."""
@@ -123,7 +127,7 @@ class BrokerQueue(Timed):
         request = self.requests.next(self._version, self._connection_number)
         if request is not None:
             self.in_flight += 1
-            self._bytes_in_flight += request.size
+            self._memory_in_flight += request.memory
             self._leaders.accepts(self.node_id)
             left = self._send_at_once(request)
             if left is not None:
@@ -135,13 +139,23 @@ class BrokerQueue(Timed):
         """Return True if the next request waits until a response arrives, because its batches can grow
         meanwhile.
 
-        It waits if memory is short, and the requests in flight have so much data that the broker has enough
-        to do. A broker handles the requests of a connection one after the other. So another request that is
-        sent now would not be stored sooner, and its batches would be smaller.
+        It waits if the requests in flight have enough data to keep the broker busy. A broker handles the
+        requests of a connection one after the other. So another request that is sent now would not be stored
+        sooner, and its batches would be smaller: with a thousand partitions they would have a few records
+        each.
+
+        If users' threads have not just waited for memory, and much is free, the broker is faster than the
+        program, and one request is enough. Otherwise, at least two requests with much data are needed.
         """
-        if self.in_flight < _ENOUGH or self.requests.line[0].is_complete:
+        if not self.in_flight:
             return False
-        return self._bytes_in_flight >= self._memory.much and self._memory.is_short
+        memory, in_flight = self._memory, self._memory_in_flight
+        if memory.waits == self._waits and memory.much_is_free:
+            is_busy = in_flight >= memory.little and memory.used >= memory.much
+        else:
+            is_busy = in_flight >= memory.much and self.in_flight >= _ENOUGH and memory.is_short
+        first = self.requests.line[0]
+        return is_busy and not (first.is_complete and first.ready(time.monotonic()))
 
     def _send_at_once(self, request: InFlightRequest) -> Remainder | None:
         """Send *request* without waiting, in this thread, so that its records arrive sooner.
@@ -281,7 +295,8 @@ class BrokerQueue(Timed):
     def _end(self, request: InFlightRequest) -> None:
         was_full = self.in_flight >= self._options.max_in_flight
         self.in_flight -= 1
-        self._bytes_in_flight -= request.size
+        self._memory_in_flight -= request.memory
+        self._waits, self._latest_waits = self._latest_waits, self._memory.waits
         if was_full or self.requests.line:
             self._changed.add(self)
 

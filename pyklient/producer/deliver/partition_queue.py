@@ -68,7 +68,9 @@ class PartitionQueue(Timed):
         self.sequences = sequences
         self.transactional = sequences is not None and sequences.transactional
         self.in_line = False
-        """True while the queue waits in a BrokerQueue. The BrokerQueue sets this attribute."""
+        """True while the queue is in line: it waits in a BrokerQueue, which sets this attribute."""
+        self.admitted = True
+        """False if a queue in line needs another producer id, or a place in the next transaction."""
         self.blocked_by: KafkaError | None = None
         """The failure because of which the queue cannot send now, such as an unreachable leader. It is newer
         than the failures of the batches."""
@@ -127,25 +129,25 @@ class PartitionQueue(Timed):
             self._changed[self] = None
 
     def leave_line(self) -> None:
-        """Remember that the queue does not wait in a BrokerQueue any more. If the queue has a batch, tell the
-        sender to check the queue."""
+        """Record that the queue is not in line any more. If it has a batch, tell the sender to check it."""
         self.in_line = False
         if self._waiting or self._to_retry:
             self._changed[self] = None
 
     def stays_in_line(self, now: float) -> bool:
-        """Return True if the queue, from which a batch was just drained, has another batch that may be sent
-        now. Otherwise, record that the queue does not wait in a BrokerQueue any more."""
-        if (self._waiting or self._to_retry) and self.ready(now):
+        """Return True if the queue, from which a batch was just drained, has a sealed batch, or another batch
+        that may be sent now. Otherwise, record that the queue is not in line any more."""
+        if self._waiting and (self._waiting[0].sealed or self.ready(now)):
             return True
         self.in_line = False
-        # A queue whose next batch waits for a response need not be checked before.
-        if not self._in_flight or (self._waiting and not self._waiting[0].sealed):
+        if self._waiting or not self._in_flight:
             self._changed[self] = None
         return False
 
     def ready(self, now: float) -> bool:
         """Return True if the next batch of the queue may be sent now."""
+        if self.in_line and not self.admitted:
+            return False  # the queue leaves the line, and is routed again
         if self._to_retry:
             return not self._in_flight and now >= self._retry_at
         if not self._waiting or self._gap.first is not None or self._gap.doubt is not None:
@@ -189,9 +191,7 @@ class PartitionQueue(Timed):
 
     def drain(self, node_id: int) -> SealedBatch | None:
         """Return the next batch of a queue that is ready. The batch is then in flight to broker *node_id*.
-
-        Return None if the next batch has no records.
-        """
+        Return None if the batch has no records."""
         retried = self._to_retry.pop(0) if self._to_retry else None
         batch = retried or self._compressor.compress(self._waiting.popleft())
         if batch is None:
@@ -280,10 +280,8 @@ class PartitionQueue(Timed):
             batch.identity = None  # a batch in flight loses its identity when it is retried
 
     def expire(self, now: float) -> tuple[list[SealedBatch], list[Batch]]:
-        """Return two lists with the sealed and the open batches whose delivery time-out has passed.
-
-        The batches are removed from the queue, except for batches in flight, whose response may still arrive.
-        """
+        """Remove the batches whose delivery time-out has passed, except for batches in flight, whose response
+        may still arrive. Return two lists with the sealed and the open batches that have expired."""
         if now < self._next_expiry():
             return [], []
         timeout = self._delivery_timeout
@@ -342,6 +340,7 @@ class PartitionQueue(Timed):
             return
         self._gap.clear()
         self.sequences.restart()
+        self.admitted = self.sequences.producer_id >= 0
         for batch in self._to_retry:
             batch.identity = None
             batch.in_doubt = False

@@ -58,6 +58,8 @@ class InFlightRequest(NamedTuple):
     batches: Batches
     size: int
     """The size of all batches together, in bytes."""
+    memory: int
+    """The memory of all batches together, in bytes. For small batches, this is much more than their size."""
     message: ProduceRequest
     version: int
     connection_number: int
@@ -75,7 +77,7 @@ class ProduceRequests:
         self, node_id: int, client: NetworkClient, options: RequestOptions, responses: ProduceResponses
     ) -> None:
         self.line: deque[PartitionQueue] = deque()
-        """The partitions that have a batch to send to this broker."""
+        """The partitions that have a batch for this broker: one that may be sent now, or a sealed one."""
         self._node_id = node_id
         self._client = client
         self._options = options
@@ -83,13 +85,14 @@ class ProduceRequests:
         self._transactional_id = None if transaction is None else transaction.transactional_id
         self._timeout_ms = int(options.timeout * 1000)
         self._responses = responses
+        self._counts = responses.counts
         self._snapshot: Metadata | None = None
         """The metadata that ``drop_moved`` used last. ``drop_moved`` has nothing to do until the metadata
         changes."""
 
     def enqueue(self, queue: PartitionQueue) -> None:
         """Append *queue*, which has a batch to send, to the partitions that wait for this broker."""
-        queue.in_line = True
+        queue.in_line = queue.admitted = True
         self.line.append(queue)
 
     def drop_moved(self) -> None:
@@ -115,7 +118,10 @@ class ProduceRequests:
         self.drop_moved()
         batches: Batches = {}
         topics: dict[str, list[PartitionData]] = {}
-        planned = size = 0
+        planned = size = memory = 0
+        # The sums of the batches that are sent for the first time:
+        new_records = new_size = new_compressed = 0
+        queue_times: list[float] = []
         now = time.monotonic()
         record_format = format_for(version)
         for _ in range(len(self.line)):
@@ -133,19 +139,27 @@ class ProduceRequests:
                 data = PartitionData(index=queue.partition, records=buffers)
                 topics.setdefault(queue.topic, []).append(data)
                 size += batch.size
+                memory += batch.batch.charged
+                if batch.attempts == 1:
+                    new_records += batch.count
+                    new_size += batch.plain_size
+                    new_compressed += batch.size
+                    queue_times.append(now - batch.batch.created)
             if queue.stays_in_line(now):
                 self.line.rotate(-1)
             else:
                 self.line.popleft()
         if not batches:
             return None
+        if queue_times:
+            self._counts.seal(new_records, new_size, new_compressed, queue_times, now)
         message = ProduceRequest(
             transactional_id=self._transactional_id,
             acks=self._options.acks,
             timeout_ms=self._timeout_ms,
             topic_data=[TopicData(name=name, partition_data=data) for name, data in topics.items()],
         )
-        return InFlightRequest(batches, size, message, version, connection_number)
+        return InFlightRequest(batches, size, memory, message, version, connection_number)
 
     def _drain_batch(
         self, queue: PartitionQueue, version: int, record_format: int

@@ -6,7 +6,7 @@ and reports outcomes to the threads of users.
 
 import logging
 import time
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from pyklient.counted import counted
 from pyklient.errors import (
@@ -68,21 +68,25 @@ class ProduceResponses:
         self._policy = policy
         self._metadata = metadata
         self._delivery_timeout_ms = delivery_timeout_ms
-        self._counts = accumulator.counts
+        self.counts = accumulator.counts
+        """The counts of the producer's batches."""
 
     def apply(self, batches: Batches, response: ProduceResponse, node_id: int) -> None:
         """Apply the response of broker *node_id* to the *batches* of the request."""
         missing = dict(batches)
-        now = time.monotonic()
-        for topic in response.responses:
-            for one in topic.partition_responses:
-                found = missing.pop((topic.name, one.index), None)
-                if found is None:
-                    continue
-                if one.error_code:
-                    self._apply_error(*found, one, now)
-                else:
-                    self._stored(*found, one.base_offset, one.log_append_time_ms, now)
+        confirmed = _Confirmed(time.monotonic())
+        try:
+            for topic in response.responses:
+                for one in topic.partition_responses:
+                    found = missing.pop((topic.name, one.index), None)
+                    if found is None:
+                        continue
+                    if one.error_code:
+                        self._apply_error(*found, one, confirmed)
+                    else:
+                        self._stored(*found, one.base_offset, one.log_append_time_ms, confirmed)
+        finally:
+            confirmed.finish(self._accumulator)
         for queue, batch in missing.values():
             error = BrokerConnectionError(
                 f"the response of broker {node_id} to a Produce request has no result for {queue.at}"
@@ -99,9 +103,12 @@ class ProduceResponses:
 
     def sent(self, batches: Batches) -> None:
         """Report *batches*, which were sent with ``acks=0``, as delivered, because no response will come."""
-        now = time.monotonic()
-        for queue, batch in batches.values():
-            self._stored(queue, batch, _UNKNOWN, _UNKNOWN, now)
+        confirmed = _Confirmed(time.monotonic())
+        try:
+            for queue, batch in batches.values():
+                self._stored(queue, batch, _UNKNOWN, _UNKNOWN, confirmed)
+        finally:
+            confirmed.finish(self._accumulator)
 
     def failed(self, queue: PartitionQueue, batch: SealedBatch, error: KafkaError, *, in_doubt: bool) -> None:
         """Report *batch* as failed permanently. If *in_doubt*, the broker may have stored the batch
@@ -156,18 +163,19 @@ class ProduceResponses:
             self._transaction.sequences_lost = True
 
     def _apply_error(
-        self, queue: PartitionQueue, batch: SealedBatch, one: PartitionResponse, now: float
+        self, queue: PartitionQueue, batch: SealedBatch, one: PartitionResponse, confirmed: "_Confirmed"
     ) -> None:
         """Apply *one*, which is the part of a response for *batch*, and contains an error code. Report the
-        batch, send it again or split it. The response has arrived at the time *now*."""
+        batch, send it again or split it. If the broker has stored the batch nevertheless, add it to
+        *confirmed*."""
         code = one.error_code
         action = self._policy.after_error_code(batch, code)
         if action is Action.RETRY_IN_SEQUENCE and queue.transactional and queue.is_oldest(batch):
             action = Action.FAIL  # the batch needs a new epoch, which comes with the end of the transaction
         if action is Action.STORED:
-            self._stored(queue, batch, _UNKNOWN, one.log_append_time_ms, now)
+            self._stored(queue, batch, _UNKNOWN, one.log_append_time_ms, confirmed)
             return
-        self._counts.error(queue.at, code)
+        self.counts.error(queue.at, code)
         error: KafkaError = broker_error(code, _context(queue, one))
         if error_facts(code).refresh_metadata:
             self._metadata.want()
@@ -190,7 +198,7 @@ class ProduceResponses:
                 queue.at,
                 error,
             )
-            self._counts.retry(queue.at)
+            self.counts.retry(queue.at)
             queue.retry_in_sequence(batch, error, not_before=self._policy.not_before(batch))
         elif action is Action.RETRY:
             self._retry(queue, batch, error, in_doubt=not is_certainly_not_stored(code))
@@ -224,22 +232,34 @@ class ProduceResponses:
             queue.at,
             error,
         )
-        self._counts.retry(queue.at)
+        self.counts.retry(queue.at)
         queue.retry(batch, error, in_doubt=in_doubt, not_before=self._policy.not_before(batch))
 
     def _stored(
-        self, queue: PartitionQueue, batch: SealedBatch, base_offset: int, log_append_time_ms: int, now: float
+        self,
+        queue: PartitionQueue,
+        batch: SealedBatch,
+        base_offset: int,
+        log_append_time_ms: int,
+        confirmed: "_Confirmed",
     ) -> None:
+        """Report *batch*, which the broker has stored. If it is finished, add it to *confirmed*."""
         is_next = queue.stored(batch)
         if batch.attempts > 1 and log_append_time_ms == batch.timestamps[1]:
             # For a batch that it stored before, Kafka returns the newest timestamp of its records, whether
             # the broker or the producer set that.
             log_append_time_ms = _UNKNOWN
         if not batch.expired:
-            self._counts.deliver(queue.at, batch.count, batch.size, now - batch.batch.created, now)
+            whole, first = batch.batch, batch.first
+            seconds = confirmed.now - whole.created
+            self.counts.deliver(queue.at, batch.count, batch.size, seconds, confirmed.now)
             if is_next:
-                first = batch.first
-                self._report(batch.batch, first, first + batch.count, base_offset, log_append_time_ms, None)
+                stop = first + batch.count
+                listeners = whole.report(first, stop, base_offset, log_append_time_ms, None)
+                if listeners:
+                    confirmed.with_callbacks.append((whole, listeners))
+                elif listeners is not None:
+                    confirmed.done.append(whole)
             else:
                 queue.outcomes.add(batch, base_offset, log_append_time_ms, None)
                 self._report_outcomes(queue)
@@ -267,10 +287,10 @@ class ProduceResponses:
         When the outcomes of all records of *batch* are known, run the callbacks of *batch*.
         """
         if error is not None:
-            self._counts.fail(TopicPartition(batch.topic, batch.partition), stop - first)
+            self.counts.fail(TopicPartition(batch.topic, batch.partition), stop - first)
         listeners = batch.report(first, stop, base_offset, timestamp_ms, error)
         if listeners is not None:
-            self._accumulator.finished(batch, listeners)
+            self._accumulator.finished([batch], listeners)
 
     def _timeout_error(self, queue: PartitionQueue, count: int, failure: KafkaError | None) -> KafkaError:
         reason = queue.blocked_by or failure
@@ -281,6 +301,26 @@ class ProduceResponses:
         )
         error.__cause__ = reason
         return error
+
+
+class _Confirmed:
+    """The batches of one request that are finished: the broker has stored them, and the outcome of each of
+    their records is known. Their memory is released together."""
+
+    def __init__(self, now: float) -> None:
+        self.now = now
+        """The time at which the outcome of the request became known."""
+        self.done: list[Batch] = []
+        """The finished batches without callbacks."""
+        self.with_callbacks: list[tuple[Batch, list[Any]]] = []
+        """The finished batches with callbacks, each with its callbacks."""
+
+    def finish(self, accumulator: RecordAccumulator) -> None:
+        """Run the callbacks of the batches, and release the memory of the batches."""
+        if self.done:
+            accumulator.finished(self.done, [])
+        for batch, listeners in self.with_callbacks:
+            accumulator.finished([batch], listeners)
 
 
 def _too_large(

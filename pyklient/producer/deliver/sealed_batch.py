@@ -39,6 +39,7 @@ class SealedBatch:
         "in_doubt",
         "number",
         "payload",
+        "plain_size",
         "size",
         "timestamps",
     )
@@ -58,6 +59,8 @@ class SealedBatch:
         self.payload = payload
         self.size = len(payload) + BATCH_SIZE
         """The size of the batch in bytes, as it is sent to the broker."""
+        self.plain_size = self.size
+        """The size of the batch in bytes before compression."""
         self.codec = codec
         self.timestamps = timestamps
         self.number = 0
@@ -99,9 +102,22 @@ class SealedBatch:
         For formats before 2, raises UnsupportedVersionError if records have headers, and
         UnsupportedCodecError for zstd.
         """
-        if record_format == 2:
-            return [self._header(transactional=transactional), self.payload]
-        return [encode_batch(self._records(), magic=record_format, compression=self.codec)]
+        if record_format != 2:
+            return [encode_batch(self._records(), magic=record_format, compression=self.codec)]
+        producer_id, epoch, sequence = self.identity or NO_IDENTITY
+        first_timestamp, max_timestamp = self.timestamps
+        header = batch_header(
+            self.payload,
+            count=self.count,
+            base_timestamp=first_timestamp,
+            max_timestamp=max_timestamp,
+            compression=self.codec,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            base_sequence=sequence,
+            transactional=transactional,
+        )
+        return [header, self.payload]
 
     def halves(self) -> tuple["SealedBatch", "SealedBatch"]:
         """Return the batch in two halves, because the broker found it too large. The records keep their
@@ -131,22 +147,8 @@ class SealedBatch:
         part.failure = self.failure
         return part
 
-    def _header(self, *, transactional: bool = False) -> bytes:
-        producer_id, epoch, sequence = self.identity or NO_IDENTITY
-        return batch_header(
-            self.payload,
-            count=self.count,
-            base_timestamp=self.timestamps[0],
-            max_timestamp=self.timestamps[1],
-            compression=self.codec,
-            producer_id=producer_id,
-            producer_epoch=epoch,
-            base_sequence=sequence,
-            transactional=transactional,
-        )
-
     def _records(self) -> list[NewRecord]:
-        (sealed,) = iter_batches(b"".join((self._header(), self.payload)))
+        (sealed,) = iter_batches(b"".join(self.buffers(2)))
         return [
             NewRecord(record.timestamp_ms, record.key, record.value, record.headers)
             for record in read_records(sealed, max_decompressed=INT32_MAX)

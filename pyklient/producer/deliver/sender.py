@@ -145,7 +145,7 @@ class Sender(SenderWork, Timed):
                 self._responses.fail_all(queue, _closed_error(queue.last_failure))
         for batch in self._accumulator.unfinished():
             self._accumulator.sealer.seal(batch)
-            self._accumulator.finished(batch, batch.fail_unreported(failure))
+            self._accumulator.finished([batch], batch.fail_unreported(failure))
         for worker in self.workers():
             worker.stop()
         self._client.close(max(self._deadline - time.monotonic(), 0.0))

@@ -101,8 +101,12 @@ class TransactionBatches(Timed):
                 self._responses.drop_unsent(queue, error)
 
     def end_of_transaction(self) -> None:
-        """Let each partition continue after its last stored batch, because a transaction is aborted."""
+        """Let each partition continue after its last stored batch, because a transaction is aborted.
+
+        A queue that is still in line, although its batches were dropped, has no place in the next one.
+        """
         for queue in self._queues.values():
+            queue.admitted = False
             if queue.sequences is not None:
                 queue.sequences.end_of_transaction()
 

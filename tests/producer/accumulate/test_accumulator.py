@@ -117,7 +117,7 @@ class Bench:
         self.accumulator.appender.seal_batch(batch)
         listeners = batch.report(0, batch.count, 0, -1, error)
         self.thread.is_sender = True
-        self.accumulator.finished(batch, listeners or [])
+        self.accumulator.finished([batch], listeners or [])
         self.thread.is_sender = False
 
 
@@ -278,7 +278,7 @@ def test_memory_that_is_freed_goes_to_those_who_wait_in_turn() -> None:
     for batch in list(bench.accumulator.unfinished()):
         bench.accumulator.appender.seal_batch(batch)
         batch.report(0, batch.count, 0, -1, None)
-        bench.accumulator.finished(batch, [])
+        bench.accumulator.finished([batch], [])
     for thread in threads:
         thread.join(30)
     assert sorted(order) == [0, 1, 2]

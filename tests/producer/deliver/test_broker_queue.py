@@ -7,13 +7,16 @@ from typing import Any
 
 import pytest
 
-from pyklient.errors import BrokerConnectionError, KafkaError, UnsupportedCodecError
+from pyklient.errors import BrokerConnectionError, BufferFullError, KafkaError, UnsupportedCodecError
 from pyklient.kernel import read_records
+from pyklient.metrics.producer_counts import ProducerCounts
 from pyklient.net.backoff import Backoff
 from pyklient.producer.accumulate.leader_availability import LeaderAvailability
+from pyklient.producer.accumulate.memory_use import MemoryUse
 from pyklient.producer.deliver.broker_queue import BrokerQueue
 from pyklient.producer.deliver.produce_requests import InFlightRequest, RequestOptions
 from pyklient.producer.metadata_refresher import MetadataRefresher
+from pyklient.producer.producer import Producer
 from pyklient.producer.threads.sender_thread import SenderThread
 from pyklient.protocol.messages import REQUESTS, ProduceRequest, ProduceResponse
 from pyklient.protocol.schema import ApiMessage
@@ -30,6 +33,7 @@ class Responses:
 
     def __init__(self) -> None:
         self.heard: list[str] = []
+        self.counts = ProducerCounts(0.0)
 
     def apply(self, _batches: Any, _response: ProduceResponse, _node_id: int) -> None:
         self.heard.append("answered")
@@ -57,12 +61,12 @@ class Bench:
             responses,
             metadata,
             thread,
-            nobody,
+            MemoryUse(nobody, 0),
             LeaderAvailability(0),
             set(),
         )
         self.queue.in_flight = 2
-        self.request = InFlightRequest({}, 0, ProduceRequest(), 9, 0)
+        self.request = InFlightRequest({}, 0, 0, ProduceRequest(), 9, 0)
 
     def throttled(self) -> None:
         """Let the broker answer one request, and throttle the client."""
@@ -287,27 +291,43 @@ def test_a_full_broker_that_has_left_the_cluster_does_not_keep_batches_from_the_
             assert not producer._sender.is_full()
 
 
-def test_if_memory_is_short_a_third_request_waits_and_its_batch_grows() -> None:
+def test_a_second_request_waits_and_its_batch_grows() -> None:
     with HoldingBroker() as broker, broker.producer(linger_ms=0, buffer_memory=100_000) as producer:
-        producer.send(TOPIC, b"first").result(30)
-        queue = producer._sender._brokers[broker.node_id]
-        broker.hold()
-        for count in (1, 2):
-            producer.send(TOPIC, bytes(30_000))
-            wait_until(lambda count=count: broker.unanswered == count)  # type: ignore[misc]
-        waiting = [producer.send(TOPIC, b"third"), producer.send(TOPIC, b"fourth")]
-        for _ in range(2):  # when the sender begins its second pass, it has ended the first one
-            begun = threading.Event()
-            producer._thread.post(begun.set)
-            assert begun.wait(30)
-        assert queue.in_flight == 2
-        waiting.append(producer.send(TOPIC, b"fifth"))
+        _send_and_hold(broker, producer, 30_000)
+        assert _offsets_of_growing_batch(broker, producer, in_flight=1) == [2, 3, 4]
+
+
+@pytest.mark.parametrize(("memory", "first", "second"), [(200_000, 2_000, 30_000), (1_000_000, 40_000, 1)])
+def test_a_second_request_does_not_wait_behind_a_small_one_or_while_little_memory_is_used(
+    memory: int, first: int, second: int
+) -> None:
+    with HoldingBroker() as broker, broker.producer(linger_ms=0, buffer_memory=memory) as producer:
+        _send_and_hold(broker, producer, first)
+        producer.send(TOPIC, bytes(second))
+        _wait_for_unanswered(broker, 2)
         broker.let_go()
-        assert [delivery.result(30).offset for delivery in waiting] == [3, 4, 5]
-        assert len({delivery.batch_and_index[0] for delivery in waiting}) == 1
 
 
-def test_if_memory_is_short_a_full_batch_waits_for_no_response() -> None:
+def test_a_second_request_does_not_wait_if_little_memory_is_left() -> None:
+    with HoldingBroker() as broker, broker.producer(linger_ms=0, buffer_memory=100_000) as producer:
+        _send_and_hold(broker, producer, 60_000)
+        producer.send(TOPIC, bytes(30_000))
+        _wait_for_unanswered(broker, 2)
+        broker.let_go()
+
+
+def test_if_a_thread_has_waited_for_memory_the_third_request_waits_and_its_batch_grows() -> None:
+    options = {"linger_ms": 0, "buffer_memory": 100_000, "max_block_ms": 100}
+    with HoldingBroker() as broker, broker.producer(**options) as producer:
+        _send_and_hold(broker, producer, 30_000)
+        with pytest.raises(BufferFullError):
+            producer.send(TOPIC, bytes(70_000))
+        producer.send(TOPIC, bytes(30_000))
+        _wait_for_unanswered(broker, 2)
+        assert _offsets_of_growing_batch(broker, producer, in_flight=2) == [3, 4, 5]
+
+
+def test_a_full_batch_waits_for_no_response() -> None:
     options = {"linger_ms": 60_000, "buffer_memory": 120_000, "batch_size": 30_000}
     with HoldingBroker() as broker, broker.producer(**options) as producer:
         first = producer.send(TOPIC, b"first")
@@ -316,24 +336,44 @@ def test_if_memory_is_short_a_full_batch_waits_for_no_response() -> None:
         broker.hold()
         for count in (1, 2, 3):
             producer.send(TOPIC, bytes(30_000))
-            wait_until(lambda count=count: broker.unanswered == count)  # type: ignore[misc]
+            _wait_for_unanswered(broker, count)
         broker.let_go()
         producer.flush(60)
 
 
-def test_if_memory_is_short_a_flushed_batch_waits_for_no_response() -> None:
+def test_a_flushed_batch_waits_for_no_response() -> None:
     with HoldingBroker() as broker, broker.producer(linger_ms=0, buffer_memory=100_000) as producer:
-        producer.send(TOPIC, b"first").result(30)
+        _send_and_hold(broker, producer, 30_000)
         queue = producer._sender._brokers[broker.node_id]
-        broker.hold()
-        for count in (1, 2):
-            producer.send(TOPIC, bytes(30_000))
-            wait_until(lambda count=count: broker.unanswered == count)  # type: ignore[misc]
         late = producer.send(TOPIC, b"late")
         wait_until(lambda: bool(queue.requests.line))
-        assert queue.in_flight == 2
+        assert queue.in_flight == 1
         with pytest.raises(TimeoutError):
             producer.flush(1)
-        assert broker.unanswered == 3
+        assert broker.unanswered == 2
         broker.let_go()
-        assert late.result(30).offset == 3
+        assert late.result(30).offset == 2
+
+
+def _send_and_hold(broker: HoldingBroker, producer: Producer, size: int) -> None:
+    """Let *broker* store one record, and hold back its response to a second one of *size* bytes."""
+    producer.send(TOPIC, b"first", partition=0).result(30)
+    broker.hold()
+    producer.send(TOPIC, bytes(size), partition=0)
+    _wait_for_unanswered(broker, 1)
+
+
+def _offsets_of_growing_batch(broker: HoldingBroker, producer: Producer, in_flight: int) -> list[int]:
+    """Send two records, and a third one after the sender has looked at them. Check that all three wait behind
+    the requests *in_flight*, and join one batch. Return their offsets."""
+    waiting = [producer.send(TOPIC, b"next"), producer.send(TOPIC, b"second")]
+    for _ in range(2):  # when the sender begins its second pass, it has ended the first one
+        begun = threading.Event()
+        producer._thread.post(begun.set)
+        assert begun.wait(30)
+    assert producer._sender._brokers[broker.node_id].in_flight == in_flight
+    waiting.append(producer.send(TOPIC, b"third"))
+    broker.let_go()
+    offsets = [delivery.result(30).offset for delivery in waiting]
+    assert len({delivery.batch_and_index[0] for delivery in waiting}) == 1
+    return offsets

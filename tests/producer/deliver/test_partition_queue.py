@@ -14,7 +14,7 @@ from pyklient.producer.deliver.batch_compression import BatchCompressor
 from pyklient.producer.deliver.in_flight_limits import in_flight_limits
 from pyklient.producer.deliver.partition_queue import PartitionQueue
 from pyklient.producer.deliver.sealed_batch import SealedBatch
-from pyklient.producer.deliver.sequences import Sequences
+from pyklient.producer.deliver.sequences import LAST_EPOCH, Sequences
 from pyklient.producer.delivery_tracker import DeliveryTracker
 from pyklient.producer.producer import Producer
 from pyklient.producer.threads.sender_thread import SenderThread
@@ -112,22 +112,55 @@ def test_a_change_behind_a_sealed_batch_that_was_checked_needs_no_check() -> Non
     assert not is_to_be_checked(), "no batch waits"
 
 
-def test_a_queue_stays_in_line_while_its_next_batch_may_be_sent_at_once() -> None:
+def test_a_queue_stays_in_line_while_its_next_batch_may_be_sent_now_or_after_a_response() -> None:
     bench = Bench(REMEMBERED + 2)
     bench.queue.stored(bench.take())
     for batch in bench.queue._waiting:
         batch.sealed = True
     bench.queue.in_line = True
     bench.changed.clear()
-    sent = []
     for _ in range(REMEMBERED):
-        assert bench.queue.in_line
-        sent.append(bench.take())
-        assert bench.queue.stays_in_line(1.0) == (len(sent) < REMEMBERED)
+        assert bench.queue.ready(1.0)
+        bench.take()
+        assert bench.queue.stays_in_line(1.0)
+    assert not bench.queue.ready(1.0), "the next batch waits for a response"
+    bench.queue.stored(bench.queue._in_flight[0])
+    assert bench.queue.ready(1.0)
+    assert not bench.changed, "a queue in line is looked at anyway"
+    bench.take()
+    assert not bench.queue.stays_in_line(1.0), "no batch is left"
     assert not bench.queue.in_line
-    assert not bench.changed, "the next batch waits for a response"
+
+
+def test_a_queue_that_left_the_line_at_its_limit_is_checked_after_a_response() -> None:
+    bench = Bench(REMEMBERED + 2)
+    bench.queue.stored(bench.take())
+    bench.queue.in_line = True
+    sent = [bench.take() for _ in range(REMEMBERED)]
+    assert not bench.queue.ready(1.0)
+    bench.queue.leave_line()
+    bench.changed.clear()
     bench.queue.stored(sent[0])
     assert bench.changed
+
+
+def test_a_queue_in_line_sends_nothing_without_a_producer_id_after_the_last_epoch() -> None:
+    bench = Bench(3)
+    assert bench.queue.sequences is not None
+    bench.queue.sequences.adopt(7, LAST_EPOCH)
+    failed = bench.take()
+    bench.queue.in_line = True
+    bench.queue.failed(failed)
+    assert bench.queue.sequences.producer_id == -1
+    assert not bench.queue.ready(1.0)
+    bench.changed.clear()
+    bench.queue.leave_line()
+    assert bench.changed, "the sender asks for another producer id"
+    assert bench.queue.ready(1.0)
+    bench.queue.sequences.adopt(8, 0)
+    bench.queue.in_line = bench.queue.admitted = True
+    assert bench.queue.ready(1.0)
+    assert bench.take().identity == (8, 0, 0)
 
 
 def test_a_queue_whose_next_batch_lingers_is_checked_again() -> None:

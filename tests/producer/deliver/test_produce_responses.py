@@ -245,6 +245,23 @@ def test_retries_failures_and_error_codes_are_counted_by_partition(broker: Produ
     assert (found.retried_batches, found.failed_records, found.delivered.records) == (3, 1, 1)
 
 
+def test_a_batch_is_counted_once_with_its_sizes_before_and_after_compression() -> None:
+    with ProduceBroker(2) as broker:
+        broker.faults.append(Refuse(ErrorCode.NOT_ENOUGH_REPLICAS))
+        with producing(broker, compression_type="lz4", **IN_ONE_BATCH) as producer:
+            for partition in range(2):
+                for _ in range(100):
+                    producer.send(TOPIC, bytes(100), partition=partition)
+            producer.flush(60)
+            counts, found = producer._accumulator.counts, producer.metrics()
+    assert found.retried_batches == 2, "each of the two batches was sent twice"
+    assert (counts.sealed.batches, counts.sealed.records) == (2, 200)
+    assert (counts.compressed.batches, counts.compressed.records) == (2, 200)
+    assert 200 * 100 < counts.sealed.bytes < 200 * 115
+    assert counts.compressed.bytes == found.delivered.bytes < counts.sealed.bytes / 10
+    assert (found.queue_time.count, found.delivery_time.count) == (2, 2)
+
+
 def test_what_waits_for_a_broker_is_counted_as_waiting(broker: ProduceBroker) -> None:
     go_on = threading.Event()
 

@@ -57,8 +57,23 @@ MUTANTS: Final = (
         "pyklient/producer/deliver/sender.py",
         "self._changed_brokers.update(self._brokers.values())",
         "pass",
+        ("tests/producer/deliver/test_broker_queue.py::test_a_flushed_batch_waits_for_no_response",),
+    ),
+    Mutant(
+        "producer: while memory is left, requests are sent to a busy broker, and their batches are small",
+        "pyklient/producer/deliver/broker_queue.py",
+        "if memory.waits == self._waits and memory.much_is_free:",
+        "if False:",
+        ("tests/producer/deliver/test_broker_queue.py::test_a_second_request_waits_and_its_batch_grows",),
+    ),
+    Mutant(
+        "producer: a slow broker gets its second request only after its answer to the first one",
+        "pyklient/producer/deliver/broker_queue.py",
+        "if memory.waits == self._waits and memory.much_is_free:",
+        "if memory.much_is_free:",
         (
-            "tests/producer/deliver/test_broker_queue.py::test_if_memory_is_short_a_flushed_batch_waits_for_no_response",
+            "tests/producer/deliver/test_broker_queue.py::"
+            "test_if_a_thread_has_waited_for_memory_the_third_request_waits_and_its_batch_grows",
         ),
     ),
     Mutant(
@@ -236,7 +251,7 @@ MUTANTS: Final = (
     Mutant(
         "producer: the memory of a finished batch is not released",
         "pyklient/producer/accumulate/accumulator.py",
-        "        self._extra_memory = 0\n        self._release(batch.charged)",
+        "        self._extra_memory = 0\n        self._release(charged)",
         "        self._extra_memory = 0",
         (
             "tests/producer/accumulate/test_accumulator.py::test_memory_that_is_freed_goes_to_those_who_wait_in_turn",
@@ -307,9 +322,29 @@ MUTANTS: Final = (
         ),
     ),
     Mutant(
+        "producer: a partition that is in line at an abort is not added to the next transaction",
+        "pyklient/producer/deliver/transaction_batches.py",
+        "            queue.admitted = False\n",
+        "",
+        (
+            "tests/producer/test_transaction_calls.py::"
+            "test_a_partition_whose_records_wait_at_an_abort_is_added_to_the_next_transaction",
+        ),
+    ),
+    Mutant(
+        "producer: after the last epoch, a partition in line sends without a producer id",
+        "pyklient/producer/deliver/partition_queue.py",
+        "        self.admitted = self.sequences.producer_id >= 0\n",
+        "",
+        (
+            "tests/producer/deliver/test_partition_queue.py::"
+            "test_a_queue_in_line_sends_nothing_without_a_producer_id_after_the_last_epoch",
+        ),
+    ),
+    Mutant(
         "producer: a batch that is sent again in sequence counts as a retry, another does not",
         "pyklient/producer/deliver/produce_responses.py",
-        "        self._counts.retry(queue.at)\n        queue.retry(batch",
+        "        self.counts.retry(queue.at)\n        queue.retry(batch",
         "        queue.retry(batch",
         (
             "tests/producer/deliver/test_produce_responses.py"

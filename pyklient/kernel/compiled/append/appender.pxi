@@ -314,7 +314,7 @@ cdef Py_ssize_t _capacity(
     if have >= _LARGE_CAPACITY:
         wanted = max(wanted, min(8 * have, have + share))
     elif not have:
-        wanted = max(wanted, min(batch.expected_size, share))
+        wanted = max(wanted, batch.expected_size if batch.expected_size <= share else share // 4)
     wanted = max(min(wanted, known.batch_size), needed)
     if wanted - have > free_memory:
         wanted = max(needed, have + max(free_memory // 2, min(free_memory, have // 2)))
