@@ -1,8 +1,12 @@
 """The page of `make bench-scaling` has a row for each measurement, and gets the measured rows."""
 
+import sys
+from pathlib import Path
+
 import pytest
 
 from tools.repository import ROOT
+from tools.scaling.__main__ import main
 from tools.scaling.backpressure import SHAPES
 from tools.scaling.measurements import MEASUREMENTS
 from tools.scaling.page import with_rows
@@ -21,3 +25,14 @@ def test_the_page_has_one_row_for_each_measurement_and_keeps_the_others() -> Non
 def test_a_row_that_the_page_lacks_is_an_error() -> None:
     with pytest.raises(ValueError, match="no row 'produce: moons'"):
         with_rows(PAGE, {"produce: moons": "| produce: moons | 1.00 |"})
+
+
+def test_a_page_that_does_not_exist_is_an_error_before_anything_is_measured(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["scaling", "--page", str(tmp_path / "none.md")])
+    with pytest.raises(SystemExit):
+        main()
+    out, err = capsys.readouterr()
+    assert "there is no such page" in err
+    assert not out

@@ -31,6 +31,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="default 3")
     parser.add_argument("--page", type=Path, help="the page to write the measured rows into")
     options = parser.parse_args()
+    if options.page is not None and not options.page.is_file():
+        parser.error(
+            f"--page {options.page}: there is no such page, and measured rows replace rows of a page"
+        )
     rows = {}
     print(f"| CPU µs per record | {' | '.join(f'{step:,}' for step in _STEPS)} |")
     print("| --- |" + " --: |" * len(_STEPS))

@@ -122,9 +122,9 @@ def produced_to_brokers(brokers: int) -> float:
     return produced_to_partitions(1_000, brokers)
 
 
-def produced_to_brokers_with_few_partitions(brokers: int) -> float:
-    """Send records to 100 partitions on *brokers* brokers, in batches of ten."""
-    return produced_to_partitions(100, brokers)
+def produced_to_two_partitions_of_each_broker(brokers: int) -> float:
+    """Send records to two partitions on each of *brokers* brokers, in batches of ten."""
+    return produced_to_partitions(2 * brokers, brokers)
 
 
 def _consumed(layout: Layout, **options: Any) -> float:
@@ -194,8 +194,8 @@ MEASUREMENTS: Final = (
     ),
     Measurement("produce: brokers, ten records in a batch, 1,000 partitions", produced_to_brokers, 50),
     Measurement(
-        "produce: brokers, ten records in a batch, 100 partitions",
-        produced_to_brokers_with_few_partitions,
+        "produce: brokers, ten records in a batch, two partitions on each",
+        produced_to_two_partitions_of_each_broker,
         50,
     ),
     Measurement("consume: batches in a response, one record in each", consumed_batches, 100_000),
