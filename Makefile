@@ -27,7 +27,7 @@ KERNEL := kernel_build.py $(wildcard pyklient/kernel/*.p?[di] pyklient/kernel/co
 MODULES = git ls-files '*.py' '*.pyx' '*.pxd' '*.pxi'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark generated fetch test test-fast test-pythons test-long test-brokers test-python-kernel test-containers fuzz faults faults-zookeeper chaos-groups chaos-handlers chaos-mirror chaos-stores chaos-transactions bench-mirror bench-handlers chaos-spark chaos-load memory-spark model mutants prose lint bench bench-scaling bench-spark bench-start clean
+.PHONY: help demo demo-spark generated fetch test test-fast test-pythons test-long test-spark test-brokers test-python-kernel test-containers fuzz faults faults-zookeeper chaos-groups chaos-handlers chaos-mirror chaos-stores chaos-transactions bench-mirror bench-handlers chaos-spark chaos-load memory-spark model mutants prose lint bench bench-scaling bench-spark bench-start clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 22
@@ -90,6 +90,9 @@ test-pythons: ## the fast tests on each newer Python on the PATH, on both kernel
 		$(MAKE) test-fast PYTHON=$$each VENV=$$venv && \
 		PYKLIENT_KERNEL=python $$venv/bin/python -m pytest $(PARALLEL) -m 'both_kernels and not java and not slow' || exit 1; \
 	done
+
+test-spark: $(VENV)/.dev fetch ## everything on Spark: both PySparks, a cluster of nodes, each kind of broker
+	$(PYTEST) $(PARALLEL) tests/spark -m 'long or not long'
 
 test-brokers: $(VENV)/.dev fetch ## real brokers of eight releases of Kafka, from 0.8.2.2 to 4.3.1 (Java and Maven needed)
 	$(PYTEST) $(PARALLEL) tests/brokers -m 'long or not long'

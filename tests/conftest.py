@@ -109,15 +109,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     for mark in metafunc.definition.iter_markers("brokers"):
         wanted = Wanted(*mark.args, **mark.kwargs)
         chosen = [name for name in chosen if name not in KINDS or wanted.fits(KINDS[name])]
-    if "spark" in metafunc.fixturenames and any(KINDS[name].real for name in chosen if name in KINDS):
-        # Spark takes most of the time of a run. With the reference broker it runs in `make test-long`.
-        chosen = [_long_unless_real(name) for name in chosen]
+    real = [name for name in chosen if name in KINDS and KINDS[name].real]
+    # Without `--broker`, real[0] is the newest Kafka that fits. With the others, tests that take most of the
+    # time of a run, which are those on Spark and those marked `slow`, run in `make test-long`.
+    later = set(real[1:])
+    if "spark" in metafunc.fixturenames and real:
+        later = set(chosen) - {real[0]}
+    elif not metafunc.definition.get_closest_marker("slow"):
+        later = set()
+    chosen = [pytest.param(name, marks=pytest.mark.long) if name in later else name for name in chosen]
     metafunc.parametrize("any_broker", chosen, indirect=True, scope="session")
-
-
-def _long_unless_real(name: str) -> Any:
-    """Return *name* as a parameter of a test, marked ``long`` if it is no real Kafka."""
-    return name if KINDS[name].real else pytest.param(name, marks=pytest.mark.long)
 
 
 def _chosen(config: pytest.Config) -> list[str]:

@@ -24,7 +24,7 @@ def test_each_message_passes_a_chain_once_through_faults_of_the_reference_broker
     _inject(start_reference(), new_name(), tmp_path)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_each_message_passes_a_chain_once_through_faults_of_a_cluster(
     kafka_cluster: KraftCluster, new_name: NewName, tmp_path: Path
 ) -> None:

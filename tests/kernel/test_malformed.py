@@ -105,7 +105,7 @@ WRITTEN: Final = [
 ]
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=200)
 @given(st.data())
 def test_mutated_batches(kernel: Any, data: st.DataObject) -> None:
     mutated = bytearray(data.draw(st.sampled_from(WRITTEN)))

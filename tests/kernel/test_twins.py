@@ -103,7 +103,7 @@ def test_noise_as_records(
         )
 
 
-@settings(deadline=None, max_examples=600)
+@settings(deadline=None, max_examples=250)
 @given(st.data())
 def test_mutated_records(data: st.DataObject) -> None:
     records = data.draw(st.lists(new_records, max_size=5) | st.just(SAMPLES))
@@ -132,7 +132,7 @@ def test_offset_deltas_with_gaps(deltas: list[int]) -> None:
     same("parse_records", data, len(deltas), INT64 - 1, 9, 1)
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=200)
 @given(st.data())
 def test_mutated_batches(data: st.DataObject) -> None:
     mutated = bytearray(data.draw(st.sampled_from(BATCHES)))

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import uuid
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,17 @@ import pytest
 from tests.servers.kafka import KraftCluster
 from tests.servers.maven import connector_libs
 from tests.servers.old_pyspark import VERSION, environment
-from tests.spark.same_job.jobs import ERRORS, JOBS, LONG
+from tests.spark.same_job.jobs import ERRORS, JOBS, QUICK
 from tests.spark.same_job.writes import REFUSED, WRITES
 from tools.repository import ROOT
 
 pytestmark = pytest.mark.java
 
 _TIMEOUT = 900
-_JOBS = [pytest.param(name, marks=[pytest.mark.long] if name in LONG else []) for name in (*JOBS, *WRITES)]
+
+
+def _params(names: Iterable[str]) -> list[Any]:
+    return [pytest.param(name, marks=[] if name in QUICK else [pytest.mark.long]) for name in names]
 
 
 @pytest.fixture(scope="session")
@@ -52,6 +56,7 @@ def results(
 def test_it_ran_on_the_oldest_pyspark(results: dict[str, Any]) -> None:
     assert results["version"] == VERSION
     assert len(JOBS) > 20
+    assert {*JOBS, *WRITES, *ERRORS, *REFUSED} >= QUICK
 
 
 @pytest.mark.timeout(_TIMEOUT + 60)
@@ -60,7 +65,7 @@ def test_a_limit_that_the_oldest_pyspark_cannot_keep_is_refused(results: dict[st
 
 
 @pytest.mark.timeout(_TIMEOUT + 60)
-@pytest.mark.parametrize("name", _JOBS)
+@pytest.mark.parametrize("name", _params([*JOBS, *WRITES]))
 def test_a_job_gives_the_same_rows(results: dict[str, Any], name: str) -> None:
     kafka, pyklient = results["jobs"][name]["kafka"], results["jobs"][name]["pyklient"]
     assert "failed" not in kafka, kafka["failed"]
@@ -76,7 +81,7 @@ def test_a_job_gives_the_same_rows(results: dict[str, Any], name: str) -> None:
 
 
 @pytest.mark.timeout(_TIMEOUT + 60)
-@pytest.mark.parametrize("name", ERRORS | REFUSED)
+@pytest.mark.parametrize("name", _params(ERRORS | REFUSED))
 def test_a_mistake_is_an_error_of_the_same_meaning(results: dict[str, Any], name: str) -> None:
     _, pattern = (ERRORS | REFUSED)[name]
     for word, error in results["errors"][name].items():

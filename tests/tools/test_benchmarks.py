@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,12 +31,23 @@ _PATHS = {
 compress the values, and have the higher rate."""
 _SCENARIOS = [each for each in SCENARIOS if any(scenario is each for scenario, _ in _PATHS.values())]
 
+_LONG = re.compile("flights|msgspec")
+
 _OF_EACH_PATH = [
     each
     for each in SHAPES
     if re.search("10 part|lz4, batches|Enc|Part.*with|acks|Tomb|Slow|scripted|Start", each.title)
 ]
 """The shapes that take different paths through the clients' programs."""
+
+
+def _with_marks(scenarios: list[Scenario]) -> list[Any]:
+    """Return the parameters of a test of *scenarios*. Those with flights, which are the slowest, and those
+    that differ from another scenario only in a library run in `make test-long`."""
+    return [
+        pytest.param(each, id=each.title, marks=pytest.mark.long if _LONG.search(each.title) else ())
+        for each in scenarios
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +60,7 @@ def bench() -> Iterator[Bench]:
 
 @pytest.mark.java
 @pytest.mark.slow
-@pytest.mark.parametrize("scenario", _SCENARIOS, ids=lambda scenario: scenario.title)
+@pytest.mark.parametrize("scenario", _with_marks(_SCENARIOS))
 def test_every_client_does_what_the_scenario_asks(bench: Bench, scenario: Scenario) -> None:
     bench.load(scenario)
     for contender in (each for at, each in _PATHS.values() if at is scenario):
@@ -63,7 +75,7 @@ def test_every_client_does_what_the_scenario_asks(bench: Bench, scenario: Scenar
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("scenario", _OF_EACH_PATH, ids=lambda scenario: scenario.title)
+@pytest.mark.parametrize("scenario", _with_marks(_OF_EACH_PATH))
 def test_both_clients_handle_records_of_each_shape(bench: Bench, scenario: Scenario) -> None:
     bench.load(scenario)
     for contender in scenario.contenders:

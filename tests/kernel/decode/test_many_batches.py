@@ -207,7 +207,7 @@ def columns_of(kernel: Any, data: bytes, start: int, aborted: Any, **options: An
         start = chunk.next_offset
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=150)
 @given(
     answers,
     st.integers(0, 12),
@@ -229,7 +229,7 @@ def test_both_kernels_find_the_same_in_answers_of_many_kinds(
         assert python == compiled
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=150)
 @given(answers, st.data())
 def test_both_kernels_find_the_same_in_changed_bytes(data: bytes, draw: st.DataObject) -> None:
     changed = bytearray(data)
@@ -284,7 +284,7 @@ def decode_small(value: bytes | None) -> str:
     return repr(value)
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=150)
 @given(answers, st.integers(0, 12), st.sampled_from([1, 3, 1_000]), st.none() | st.just([(5, 3)]))
 def test_both_kernels_decode_the_same_in_answers_of_many_kinds(
     data: bytes, start: int, enough: int, aborted: Any

@@ -25,7 +25,7 @@ _COUNT = 1000
 _MANY = 40_000
 """A number of rows so large that some of them are sent before a task has all of them."""
 
-pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")

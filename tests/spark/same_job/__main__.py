@@ -55,6 +55,9 @@ def main(bootstrap: str, prefix: str, jars: str, names: str, output: str) -> Non
 
 def _all_jobs(names: Collection[str], word: Word) -> dict[str, dict[str, Any]]:
     """Run the jobs *names* with the format *word*. Return their results."""
+    # This makes the session the active one of this thread. Without it, PySpark 4.0 does not find the format
+    # of a write.
+    word.spark.createDataFrame([], "number int")
     return {
         "jobs": {name: _rows(job, word) for name, job in (JOBS | WRITES).items() if name in names},
         "errors": {name: _error(job, word) for name, (job, _) in (ERRORS | REFUSED).items() if name in names},

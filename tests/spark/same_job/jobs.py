@@ -12,7 +12,7 @@ from tests.servers.topics import create_topic
 from tests.spark.same_job.topics import Topics
 from tests.spark.topics import fill, number_records
 
-__all__ = ["ERRORS", "JOBS", "LIMITED", "LONG", "Job", "Word"]
+__all__ = ["ERRORS", "JOBS", "LIMITED", "QUICK", "Job", "Word"]
 
 _PATIENCE = 120
 
@@ -188,15 +188,13 @@ JOBS: dict[str, Job] = {
 """The jobs. Each returns rows; both formats return the same rows with the same schema."""
 
 
-LONG = frozenset(
+QUICK = frozenset(
     (
-        *("an aggregate", "a join", "rows written", "a stream written"),
-        *("several topics", "null values", "to offsets", "from a time", "to a time", "small tasks", "tuning"),
-        *("a group of ones own", "a filter", "a stream from its end", "a stream in windows"),
+        *("from and to offsets", "more tasks than partitions", "a stream", "a stream written as it was read"),
+        *("deleted records", "a stream with an end", "acks that are none"),
     )
 )
-"""The jobs that do together what others do one by one, and those that differ from another job in little. They
-run in `make test-long`."""
+"""One job or mistake of each kind, for ``make test``. All others run in ``make test-long``."""
 
 
 def _ran(job: Job) -> Job:
