@@ -16,6 +16,7 @@ from tests.servers.kafka import NEWEST, KraftCluster
 from tests.servers.maven import FetchError, kafka_libs, locked
 from tests.servers.programs import program
 from tests.servers.reaper import Reaper
+from tests.servers.spark_home import spark_home
 
 __all__ = ["record_kafka", "record_spark"]
 
@@ -70,7 +71,11 @@ def _run_broker(archive: Path) -> None:
 
 def _run_session(archive: Path) -> None:
     command = [sys.executable, "-m", "tests.servers.spark_classes", recording_option(archive)]
-    variables = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    variables = os.environ | {
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_HOME": str(spark_home()),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
     # This returns when the JVM, which has the same standard error, has ended too.
     ran = subprocess.run(
         command, cwd=_ROOT, env=variables, capture_output=True, text=True, timeout=_TIMEOUT, check=False

@@ -21,6 +21,7 @@ from typing import Final
 from pyklient import Producer
 from pyklient.broker import Broker
 from tests.servers.java import spark_jvm
+from tests.servers.spark_home import spark_home
 from tools.repository import ROOT
 
 __all__ = ["POINTS", "killed_load"]
@@ -69,7 +70,11 @@ if point == "after":
 def killed_load(bootstrap: str, topic: str, path: Path, point: str, seconds: float = _TIMEOUT) -> None:
     """Run ``load`` in a process that is killed at *point*, one of POINTS, or after *seconds*."""
     command = [sys.executable, "-c", _JOB, bootstrap, topic, str(path), point, spark_jvm()]
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
+    environment = os.environ | {
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": str(ROOT),
+        "SPARK_HOME": str(spark_home()),
+    }
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     ) as process:

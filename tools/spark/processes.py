@@ -1,13 +1,10 @@
-"""Finds the processes of Spark on this machine, and makes a directory for them."""
+"""Finds the processes of Spark on this machine."""
 
 import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
-import pyspark
-
-__all__ = ["Process", "descendants", "spark_home"]
+__all__ = ["Process", "descendants"]
 
 
 class Process(NamedTuple):
@@ -33,13 +30,3 @@ def descendants(pid: int) -> Iterator[Process]:
         for child_pid, text in children.get(parent_pid, ()):
             yield Process(child_pid, text, above)
             waiting.append((child_pid, (text, *above)))
-
-
-def spark_home(directory: Path) -> Path:
-    """Make a SPARK_HOME in *directory*, so that Spark's workers leave no files in the installed package."""
-    home = directory / "spark-home"
-    home.mkdir(parents=True)
-    for each in Path(pyspark.__file__).parent.iterdir():
-        if each.name != "work":
-            (home / each.name).symlink_to(each)
-    return home

@@ -4,13 +4,12 @@ import os
 import sys
 from pathlib import Path
 
-import pyspark
-
 from tests.servers.java import QUICK_JVM, spark_jvm
 from tests.servers.ports import HOST, free_port
 from tests.servers.process import ServerProcess
 from tests.servers.programs import program
 from tests.servers.reaper import Reaper
+from tests.servers.spark_home import spark_home
 
 __all__ = ["StandaloneCluster"]
 
@@ -24,16 +23,15 @@ class StandaloneCluster:
     def __init__(self, directory: Path, reaper: Reaper, workers: int = 2) -> None:
         program("java")
         port = free_port()
-        # The installed package, to whose paths the archive of classes belongs. Workers write elsewhere.
-        self.spark_home = spark_home = Path(pyspark.__file__).parent
+        installation = spark_home()  # to whose paths the archive of classes belongs; workers write elsewhere
         self.master = f"spark://{HOST}:{port}"
-        start = [str(spark_home / "bin" / "spark-class")]
+        start = [str(installation / "bin" / "spark-class")]
         common = ["--webui-port", "0", "--host"]
         self._environment = {
             "PYTHONPATH": "",
             "SPARK_DAEMON_JAVA_OPTS": spark_jvm(),
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_HOME": str(spark_home),
+            "SPARK_HOME": str(installation),
             "SPARK_LAUNCHER_OPTS": " ".join(QUICK_JVM),
             "SPARK_LOCAL_IP": HOST,
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",

@@ -75,7 +75,6 @@ def run(cluster: StandaloneCluster, archive: Path, given: dict[str, str], job: s
         | {
             "PYSPARK_DRIVER_PYTHON": sys.executable,
             "PYSPARK_PYTHON": "./environment/bin/python",
-            "SPARK_HOME": str(cluster.spark_home),
             "SPARK_LOCAL_IP": "127.0.0.1",
         },
     )

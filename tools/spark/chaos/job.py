@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from pyklient.spark import load
+from tests.servers.spark_home import make_spark_home
 from tools.spark.session import new_session
 
 _BETWEEN_LOADS = 0.5
@@ -47,7 +48,10 @@ def _session(home: Path) -> SparkSession:
         # There are many kills, and each lost executor counts as a failure.
         "spark.deploy.maxExecutorRetries": "-1",
     }
-    session = new_session("local-cluster[2,1,512]", home, settings)
+    installation = make_spark_home(
+        home / "spark-home"
+    )  # each job has its own, where workers leave their files
+    session = new_session("local-cluster[2,1,512]", home, settings, installation)
     session.sparkContext.setLogLevel("WARN")
     return session
 

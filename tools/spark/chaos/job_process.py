@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.servers.reaper import Reaper
 from tools.repository import ROOT
-from tools.spark.processes import Process, descendants, spark_home
+from tools.spark.processes import Process, descendants
 
 __all__ = ["Job"]
 
@@ -24,7 +24,6 @@ class Job:
         self._command = [sys.executable, "-m", "tools.spark.chaos.job", json.dumps(dict(given))]
         self._environment = os.environ | {
             "PYSPARK_PYTHON": sys.executable,
-            "SPARK_HOME": str(spark_home(directory)),
             "SPARK_LOCAL_IP": "127.0.0.1",
         }
         self._reaper = reaper
