@@ -125,10 +125,11 @@ def layout_of(cls: type[Struct], version: int) -> Layout:
 
 
 def _new_layout(cls: type[Struct], version: int) -> Layout:
-    present = [each for each in cls.declared if each.in_version(version)]
+    declared = cls.declared
+    present = [each for each in declared if each.in_version(version)]
     sent = tuple([each for each in present if each.tag is None])
     tagged = sorted([(each.tag, each) for each in present if each.tag is not None])
-    absent = tuple([each for each in cls.declared if each not in present])
+    absent = tuple([each for each in declared if not each.in_version(version)])
     formats = [each.format for each in sent if each.number is not None]
     numbers = struct.Struct(">" + "".join(formats)) if sent and len(formats) == len(sent) else None
     return Layout(sent, dict(tagged), absent, numbers)

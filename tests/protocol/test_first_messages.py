@@ -1,6 +1,7 @@
 """The first messages of a kind are encoded and decoded without generated functions, with the same results."""
 
 from collections.abc import Callable
+from copy import copy
 from random import Random
 from typing import Any
 
@@ -13,7 +14,7 @@ from pyklient.protocol.encoder_generation import encoder
 from pyklient.protocol.encoding_errors import ENCODING_ERRORS
 from pyklient.protocol.field_decoding import first_decoder
 from pyklient.protocol.field_encoding import first_encoder
-from pyklient.protocol.message_fields import Struct
+from pyklient.protocol.message_fields import Field, Struct, layout_of
 from pyklient.protocol.messages import (
     REQUESTS,
     RESPONSES,
@@ -41,6 +42,26 @@ _ALL = pytest.mark.parametrize("cls", _MESSAGES, ids=lambda cls: cls.__name__)
 @pytest.fixture
 def random() -> Random:
     return Random(run_seed())
+
+
+class _MadeAnew:
+    """Returns other objects for the same fields each time, as when two threads read ``declared`` first."""
+
+    def __get__(self, instance: object, owner: type) -> tuple[Field, ...]:
+        return tuple(copy(field) for field in MetadataRequest.declared)
+
+
+class _Anew(Struct):
+    declared = _MadeAnew()
+
+
+def test_each_field_has_one_place_in_a_layout_also_if_the_fields_are_declared_by_two_threads() -> None:
+    expected = layout_of(MetadataRequest, 1)
+    found = layout_of(_Anew, 1)
+    assert expected.sent
+    assert expected.absent
+    for fields, names in ((found.sent, expected.sent), (found.absent, expected.absent)):
+        assert [each.name for each in fields] == [each.name for each in names]
 
 
 @_ALL
