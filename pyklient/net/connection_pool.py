@@ -6,7 +6,7 @@ that was sent after it. Therefore each purpose has a connection of its own.
 After a failure to connect, a node is not contacted during a back-off, which grows with each failure in a row.
 A caller that asks for the node during the back-off waits until the back-off ends. If the caller's time-out
 would end before the back-off, the caller gets the last failure at once. An attempt that times out because its
-caller had little time left does not replace the last failure.
+caller had little time left does not replace the last failure, unless that is old.
 """
 
 import logging
@@ -34,7 +34,7 @@ from pyklient.net.single_flight import SingleFlight
 from pyklient.net.unconfirmed_requests import LONGEST_WAIT, await_handled
 from pyklient.outage import Outage
 
-__all__ = ["TOO_SHORT", "Opener", "Pool", "Purpose"]
+__all__ = ["Opener", "Pool", "Purpose", "was_cut_short"]
 
 log = logging.getLogger("pyklient.net")
 
@@ -47,9 +47,11 @@ then raises this error. The fourth argument counts the requests of the connectio
 
 _CLOSE_TIMEOUT = 5.0
 _FAIR_SHARE = 0.5
-TOO_SHORT = 1.0
+_TOO_SHORT = 1.0
 """The shortest useful time-out of an attempt, in seconds. A shorter attempt may time out although the broker
 is fine."""
+_RECENT = 30.0
+"""The time in seconds for which a failure says more than later attempts that had too little time."""
 
 
 class Purpose(StrEnum):
@@ -62,12 +64,16 @@ class Purpose(StrEnum):
 
 
 class _Trouble(NamedTuple):
-    """The failures to connect to a node since the last success: their number, the last error, and the end of
-    the back-off."""
+    """The failures to connect to a node since the last success."""
 
     failures: int
+    """The number of failures."""
     error: KafkaError
+    """The last failure that says why."""
+    failed_at: float
+    """The time of that failure."""
     until: float
+    """The end of the back-off."""
 
 
 class Pool:
@@ -217,14 +223,15 @@ class Pool:
             connection = self._opener(endpoint, timeout, self._closed_error, traffic)
         except KafkaError as error:
             traffic.failed_connections += 1
-            before = self.last_failure(endpoint.node_id)
-            is_cut_short = timeout < min(TOO_SHORT, self._setup_timeout)
-            if before is not None and is_cut_short and isinstance(error, KafkaTimeoutError):
-                # A time-out because little time was left says less than the failure before it.
-                self._failed(endpoint, before)
-                raise _cut_short(before, timeout) from before
-            self._failed(endpoint, error)
-            raise
+            before = self._trouble.get(endpoint.node_id)
+            if before is None or timeout >= self._setup_timeout or not was_cut_short(error, timeout):
+                self._failed(endpoint, error, time.monotonic())
+                raise
+            if time.monotonic() > before.failed_at + _RECENT:
+                self._failed(endpoint, error, time.monotonic())
+                raise
+            self._failed(endpoint, before.error, before.failed_at)
+            raise _cut_short(before.error, timeout) from before.error
         traffic.connections += 1
         self._trouble.pop(endpoint.node_id, None)
         if (outage := self._outages.pop(endpoint.node_id, None)) is not None:
@@ -251,13 +258,13 @@ class Pool:
                 raise _postponed(error, f"the next attempt to connect is in {wait:.2g} s") from error
         self.pause(wait)
 
-    def _failed(self, endpoint: Endpoint, error: KafkaError) -> None:
+    def _failed(self, endpoint: Endpoint, error: KafkaError, failed_at: float) -> None:
         if isinstance(error, ClosedError | ForkError):
             return
         before = self._trouble.get(endpoint.node_id)
         failures = 1 if before is None else before.failures + 1
         until = time.monotonic() + self._backoff.pause(failures)
-        self._trouble[endpoint.node_id] = _Trouble(failures, error, until)
+        self._trouble[endpoint.node_id] = _Trouble(failures, error, failed_at, until)
         if not error.retriable:
             log.log(logging.WARNING if failures == 1 else logging.DEBUG, "%s", error)
             return
@@ -268,6 +275,12 @@ class Pool:
             )
             self._outages[endpoint.node_id] = outage
         outage.failed(error, "trying again")
+
+
+def was_cut_short(error: KafkaError, timeout: float) -> bool:
+    """Return True if *error* only shows that the *timeout* of an attempt, in seconds, was too short. Such an
+    error says less than the failure before it."""
+    return timeout < _TOO_SHORT and isinstance(error, KafkaTimeoutError)
 
 
 def _await_handled(connections: list[Connection], timeout: float) -> None:

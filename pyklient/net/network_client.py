@@ -30,7 +30,7 @@ from pyklient.net.bootstrap import Bootstrap, NobodyThereError
 from pyklient.net.connection.connection import Connection
 from pyklient.net.connection.connection_setup import connection_opener
 from pyklient.net.connection.transport import Endpoint
-from pyklient.net.connection_pool import TOO_SHORT, Pool, Purpose
+from pyklient.net.connection_pool import Pool, Purpose, was_cut_short
 from pyklient.net.dialogue import ANY, CONTROLLER, Ask, Dialogue, Pause, Refresh
 from pyklient.net.forked_clients import abandon_after_fork
 from pyklient.net.metadata import Metadata, MetadataHolder
@@ -267,8 +267,7 @@ class NetworkClient:
             except KafkaError as error:
                 if not error.retriable:
                     raise
-                # A time-out because little time was left says less than the failure before it.
-                if said is None or remaining >= TOO_SHORT or not isinstance(error, KafkaTimeoutError):
+                if said is None or not was_cut_short(error, remaining):
                     said = error
                 failures += 1
                 pause = self._retry.pause(failures)

@@ -433,29 +433,29 @@ def test_a_thread_without_time_for_anothers_try_names_the_failure_before(nobody:
 
 
 @pytest.mark.parametrize(
-    ("timeout", "said"),
+    ("timeout", "age", "said"),
     [
-        (0.01, r"^connection refused \(another attempt had only 0\.0\d+ s\)$"),
-        (5, r"^did not accept a connection$"),
+        (0.01, 0, r"^connection refused \(another attempt had only 0\.0\d+ s\)$"),
+        (0.01, 31, r"^did not accept a connection$"),
+        (5, 0, r"^did not accept a connection$"),
     ],
 )
-def test_an_attempt_cut_short_by_its_caller_does_not_replace_the_failure_before(
-    nobody: Endpoint, timeout: float, said: str
+def test_an_attempt_cut_short_by_its_caller_does_not_replace_a_recent_failure(
+    nobody: Endpoint, timeout: float, age: float, said: str
 ) -> None:
     errors = [BrokerConnectionError("connection refused"), KafkaTimeoutError("did not accept a connection")]
 
-    def opener(
-        endpoint: Endpoint, timeout: float, cancelled: Callable[[], KafkaError | None], traffic: Traffic
-    ) -> Connection:
+    def opener(*_args: object) -> Connection:
         raise errors.pop(0)
 
     pool = Pool(opener, Backoff(0, 0), 2.0)
-    with pytest.raises(BrokerConnectionError):
-        pool.get(nobody, Purpose.OTHER, 20)
+    _fails_to_connect(pool, nobody)
+    trouble = pool._trouble[nobody.node_id]
+    pool._trouble[nobody.node_id] = trouble._replace(failed_at=trouble.failed_at - age)
     with pytest.raises(KafkaError, match=said):
         pool.get(nobody, Purpose.OTHER, timeout)
-    assert str(pool.last_failure(nobody.node_id)) == said.strip("^$").split(r" \(")[0]
     pool.close()
+    assert str(pool.last_failure(nobody.node_id)) == said.strip("^$").split(r" \(")[0]
 
 
 def _fails_to_connect(pool: Pool, endpoint: Endpoint) -> None:
