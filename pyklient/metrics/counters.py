@@ -57,7 +57,7 @@ class Meter:
         self._marks: tuple[_Mark, ...] = ()
 
     def add(self, records: int, size: int, now: float, batches: int = 1) -> None:
-        """Count batches that have *records* records and *size* bytes together."""
+        """Count *batches* batches at the time *now*, which have *records* records and *size* bytes."""
         if now >= self._next_mark:
             self._next_mark = now + _PERIOD
             mark = _Mark(now, self.batches, self.records, self.bytes)
@@ -166,7 +166,7 @@ class DurationHistogram:
     def add_all(self, durations: list[float], now: float) -> None:
         """Count durations that have ended at the time *now*. Takes less time than a call of ``add`` for each
         of them."""
-        if len(durations) == 1:  # which is faster, and frequent
+        if len(durations) == 1:  # a frequent case, in which this is faster
             self.add(durations[0], now)
             return
         if now >= self._ends:

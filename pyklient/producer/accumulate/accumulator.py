@@ -91,7 +91,7 @@ class RecordAccumulator:
         self._waiting = WaitingThreads(self.memory)
         self._unfinished = UnfinishedBatches()
         self._extra_memory = 0
-        """The bytes of the batch whose callbacks run now. A ``send`` in these callbacks may use them."""
+        """The bytes of the batches whose callbacks run now. A ``send`` in these callbacks may use them."""
         self._closed_by: KafkaError | None = None
         self._held_by: KafkaError | None = None
         """The error that each ``send`` raises between ``hold`` and ``admit``. None at other times."""
@@ -280,7 +280,7 @@ class RecordAccumulator:
                 with self.tracker.lock:
                     self.raise_if_held()
                     fits = waiting.is_first(wakeup) and self.memory.fits(record.size, memory)
-                    if fits and (waiting.gathered or self.memory.much_is_free):
+                    if fits and (waiting.gathered or self.memory.an_eighth_is_free):
                         return append(memory)
                     waiting.note(wakeup, fits)
                 remaining = deadline - self.clocks.monotonic()
@@ -347,6 +347,6 @@ class RecordAccumulator:
 
     def _release(self, amount: int) -> None:
         self.appender.release_memory(amount)
-        if self._waiting.wakeups and self._waiting.need_memory(self.memory.much_is_free):
+        if self._waiting.wakeups and self._waiting.need_memory(self.memory.an_eighth_is_free):
             with self.tracker.lock:
                 self._waiting.wake_first()

@@ -38,14 +38,14 @@ class Gathering:
     def is_over(self) -> bool:
         """Return True if the thread should append its record after the pause that has just ended.
 
-        That is so if the time is over or enough memory is free. It is also so if no memory was released
-        during the pause: perhaps all batches in memory wait for a slow broker, while the other brokers have
-        nothing to do.
+        That is so if the time is over or a thirty-second of the memory is free. It is also so if no memory
+        was released during the pause: perhaps all batches in memory wait for a slow broker, while the other
+        brokers have nothing to do.
         """
         self._waited += self._pause
         self._left -= self._pause
         self._pause = min(self._waited, self._left)
-        return self._pause <= 0 or self._memory.enough_is_free or self._memory.used >= self._used
+        return self._pause <= 0 or self._memory.a_thirty_second_is_free or self._memory.used >= self._used
 
 
 class WaitingThreads:
@@ -66,7 +66,7 @@ class WaitingThreads:
 
     def add(self, wakeup: Wakeup) -> None:
         """Append the thread that waits for *wakeup* to the waiting threads, and count its wait."""
-        self._memory.waits += 1
+        self._memory.note_wait()
         self.wakeups.append(wakeup)
 
     def is_first(self, wakeup: Wakeup) -> bool:
@@ -78,10 +78,10 @@ class WaitingThreads:
         if self.is_first(wakeup):
             self.gathering, self.gathered = fits, False
 
-    def need_memory(self, much_is_free: bool) -> bool:
-        """Return True if the first thread is to be woken, because memory was released. *much_is_free* is the
-        value of ``MemoryUse.much_is_free``. The lock is not needed."""
-        return bool(self.wakeups) and (much_is_free or not self.gathering)
+    def need_memory(self, an_eighth_is_free: bool) -> bool:
+        """Return True if the first thread is to be woken, because memory was released. *an_eighth_is_free* is
+        the value of ``MemoryUse.an_eighth_is_free``. The lock is not needed."""
+        return bool(self.wakeups) and (an_eighth_is_free or not self.gathering)
 
     def wake_first(self) -> None:
         """Wake the thread that has waited longest. This thread then checks if there is enough memory. When

@@ -29,9 +29,8 @@ class BatchCompressor:
             return None
         if not self._codec:
             return compress_batch(batch, self._codec)
-        capacity, size = batch.capacity, batch.size
+        capacity = batch.capacity
         sealed = compress_batch(batch, self._codec)
-        sealed.plain_size = size + BATCH_SIZE
         if type(batch) is not ForwardedBatch:
             self._accumulator.shrunk(batch, capacity - len(sealed.payload))
         return sealed
@@ -41,10 +40,13 @@ def compress_batch(batch: Batch, codec: Compression) -> SealedBatch:
     """Return a SealedBatch with the records of *batch*, which accepts no more records. The records are
     compressed with *codec*, unless another producer has encoded them."""
     if type(batch) is ForwardedBatch:  # faster than isinstance, which asks the ABC
-        return SealedBatch(batch, 0, batch.count, batch.encoded_records(), batch.codec, batch.timestamps)
+        records = batch.encoded_records()
+        size = len(records) + BATCH_SIZE
+        return SealedBatch(batch, 0, batch.count, records, batch.codec, batch.timestamps, size)
     payload: Buffer = batch.payload()
+    plain_size = len(payload) + BATCH_SIZE
     if codec:
         payload = compress(codec, payload)
         batch.release_records()
     timestamps = batch.base_timestamp, batch.max_timestamp
-    return SealedBatch(batch, 0, batch.count, payload, codec, timestamps)
+    return SealedBatch(batch, 0, batch.count, payload, codec, timestamps, plain_size)

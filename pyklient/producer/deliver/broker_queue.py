@@ -64,10 +64,10 @@ class BrokerQueue(Timed):
         """The number of requests that were sent and have no response yet."""
         self._memory_in_flight = 0
         """The memory in bytes of the batches of these requests."""
-        self._waits = 0
-        """The value of ``MemoryUse.waits`` when the response before the last one arrived."""
-        self._latest_waits = 0
-        """The value of ``MemoryUse.waits`` when the last response arrived."""
+        self._waits_at_last_end = 0
+        """The value of ``MemoryUse.waits`` when a request ended last, usually with a response."""
+        self._waits_at_end_before = 0
+        """The value of ``MemoryUse.waits`` when the request before that one ended."""
         self.paused_until = 0.0
         """The time before which nothing is sent, because the broker throttles this client or could not be
         reached."""
@@ -108,7 +108,8 @@ class BrokerQueue(Timed):
         nothing."""
         if self._send_next():
             return True
-        if self.requests.line or self.in_flight >= self._options.max_in_flight:
+        is_full = self.in_flight >= self._options.max_in_flight
+        if is_full or (self.requests.line and not (self._keeps_up and self._gathers())):
             self._leaders.blocked(self.node_id)
         else:
             self._leaders.accepts(self.node_id)
@@ -142,20 +143,24 @@ class BrokerQueue(Timed):
         It waits if the requests in flight have enough data to keep the broker busy. A broker handles the
         requests of a connection one after the other. So another request that is sent now would not be stored
         sooner, and its batches would be smaller: with a thousand partitions they would have a few records
-        each.
+        each. It does not wait if the first partition in line has a batch that accepts no more records.
 
-        If users' threads have not just waited for memory, and much is free, the broker is faster than the
-        program, and one request is enough. Otherwise, at least two requests with much data are needed.
+        If the broker keeps up with the program, one request is enough to keep it busy. Otherwise, at least
+        two requests with much data are needed.
         """
-        if not self.in_flight:
+        if not self.in_flight or self.requests.line[0].is_complete:
             return False
         memory, in_flight = self._memory, self._memory_in_flight
-        if memory.waits == self._waits and memory.much_is_free:
-            is_busy = in_flight >= memory.little and memory.used >= memory.much
-        else:
-            is_busy = in_flight >= memory.much and self.in_flight >= _ENOUGH and memory.is_short
-        first = self.requests.line[0]
-        return is_busy and not (first.is_complete and first.ready(time.monotonic()))
+        if self._keeps_up:
+            return in_flight >= memory.a_thirty_second and memory.used >= memory.an_eighth
+        return in_flight >= memory.an_eighth and self.in_flight >= _ENOUGH and memory.is_short
+
+    @property
+    def _keeps_up(self) -> bool:
+        """True if the broker is faster than the program: an eighth of the memory is free, and no thread has
+        begun to wait for memory since the request before the last one ended."""
+        memory = self._memory
+        return memory.waits == self._waits_at_end_before and memory.an_eighth_is_free
 
     def _send_at_once(self, request: InFlightRequest) -> Remainder | None:
         """Send *request* without waiting, in this thread, so that its records arrive sooner.
@@ -296,7 +301,7 @@ class BrokerQueue(Timed):
         was_full = self.in_flight >= self._options.max_in_flight
         self.in_flight -= 1
         self._memory_in_flight -= request.memory
-        self._waits, self._latest_waits = self._latest_waits, self._memory.waits
+        self._waits_at_end_before, self._waits_at_last_end = self._waits_at_last_end, self._memory.waits
         if was_full or self.requests.line:
             self._changed.add(self)
 

@@ -68,9 +68,10 @@ class PartitionQueue(Timed):
         self.sequences = sequences
         self.transactional = sequences is not None and sequences.transactional
         self.in_line = False
-        """True while the queue is in line: it waits in a BrokerQueue, which sets this attribute."""
-        self.admitted = True
-        """False if a queue in line needs another producer id, or a place in the next transaction."""
+        """True while the queue is in line: it waits in a BrokerQueue."""
+        self.routed = True
+        """False if a queue in line must leave it and be routed again: it needs another producer id, or its
+        partition must be added to the next transaction."""
         self.blocked_by: KafkaError | None = None
         """The failure because of which the queue cannot send now, such as an unreachable leader. It is newer
         than the failures of the batches."""
@@ -122,8 +123,8 @@ class PartitionQueue(Timed):
     def note_change(self) -> None:
         """Tell the sender to check the queue, because a batch was added or sealed.
 
-        Do nothing if the sender has checked the queue since its first waiting batch was sealed. In that case,
-        the sender checks the queue anyway, after a response or when the timer of the queue fires.
+        Do nothing if the sender has checked the queue since its first waiting batch was sealed, because it
+        checks the queue again after a response or when the timer of the queue fires.
         """
         if self._waiting and self._waiting[0] is not self._checked:
             self._changed[self] = None
@@ -146,8 +147,8 @@ class PartitionQueue(Timed):
 
     def ready(self, now: float) -> bool:
         """Return True if the next batch of the queue may be sent now."""
-        if self.in_line and not self.admitted:
-            return False  # the queue leaves the line, and is routed again
+        if self.in_line and not self.routed:
+            return False
         if self._to_retry:
             return not self._in_flight and now >= self._retry_at
         if not self._waiting or self._gap.first is not None or self._gap.doubt is not None:
@@ -340,7 +341,7 @@ class PartitionQueue(Timed):
             return
         self._gap.clear()
         self.sequences.restart()
-        self.admitted = self.sequences.producer_id >= 0
+        self.routed = self.sequences.producer_id >= 0
         for batch in self._to_retry:
             batch.identity = None
             batch.in_doubt = False

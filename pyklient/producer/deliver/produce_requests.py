@@ -92,7 +92,7 @@ class ProduceRequests:
 
     def enqueue(self, queue: PartitionQueue) -> None:
         """Append *queue*, which has a batch to send, to the partitions that wait for this broker."""
-        queue.in_line = queue.admitted = True
+        queue.in_line = queue.routed = True
         self.line.append(queue)
 
     def drop_moved(self) -> None:

@@ -6,7 +6,7 @@ and reports outcomes to the threads of users.
 
 import logging
 import time
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 from pyklient.counted import counted
 from pyklient.errors import (
@@ -74,19 +74,21 @@ class ProduceResponses:
     def apply(self, batches: Batches, response: ProduceResponse, node_id: int) -> None:
         """Apply the response of broker *node_id* to the *batches* of the request."""
         missing = dict(batches)
-        confirmed = _Confirmed(time.monotonic())
-        try:
+        errors: list[tuple[PartitionQueue, SealedBatch, PartitionResponse]] = []
+        with _Confirmed(self._accumulator) as confirmed:
             for topic in response.responses:
                 for one in topic.partition_responses:
                     found = missing.pop((topic.name, one.index), None)
                     if found is None:
                         continue
                     if one.error_code:
-                        self._apply_error(*found, one, confirmed)
+                        errors.append((*found, one))
                     else:
                         self._stored(*found, one.base_offset, one.log_append_time_ms, confirmed)
-        finally:
-            confirmed.finish(self._accumulator)
+        if errors:  # the callbacks of failed batches may use the memory of the confirmed ones
+            with _Confirmed(self._accumulator) as confirmed:
+                for each in errors:
+                    self._apply_error(*each, confirmed)
         for queue, batch in missing.values():
             error = BrokerConnectionError(
                 f"the response of broker {node_id} to a Produce request has no result for {queue.at}"
@@ -103,12 +105,9 @@ class ProduceResponses:
 
     def sent(self, batches: Batches) -> None:
         """Report *batches*, which were sent with ``acks=0``, as delivered, because no response will come."""
-        confirmed = _Confirmed(time.monotonic())
-        try:
+        with _Confirmed(self._accumulator) as confirmed:
             for queue, batch in batches.values():
                 self._stored(queue, batch, _UNKNOWN, _UNKNOWN, confirmed)
-        finally:
-            confirmed.finish(self._accumulator)
 
     def failed(self, queue: PartitionQueue, batch: SealedBatch, error: KafkaError, *, in_doubt: bool) -> None:
         """Report *batch* as failed permanently. If *in_doubt*, the broker may have stored the batch
@@ -305,22 +304,28 @@ class ProduceResponses:
 
 class _Confirmed:
     """The batches of one request that are finished: the broker has stored them, and the outcome of each of
-    their records is known. Their memory is released together."""
+    their records is known.
 
-    def __init__(self, now: float) -> None:
-        self.now = now
+    At the end of the ``with`` block, their callbacks are run, and their memory is released.
+    """
+
+    def __init__(self, accumulator: RecordAccumulator) -> None:
+        self._accumulator = accumulator
+        self.now = time.monotonic()
         """The time at which the outcome of the request became known."""
         self.done: list[Batch] = []
         """The finished batches without callbacks."""
         self.with_callbacks: list[tuple[Batch, list[Any]]] = []
         """The finished batches with callbacks, each with its callbacks."""
 
-    def finish(self, accumulator: RecordAccumulator) -> None:
-        """Run the callbacks of the batches, and release the memory of the batches."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_details: object) -> None:
         if self.done:
-            accumulator.finished(self.done, [])
+            self._accumulator.finished(self.done, [])
         for batch, listeners in self.with_callbacks:
-            accumulator.finished([batch], listeners)
+            self._accumulator.finished([batch], listeners)
 
 
 def _too_large(

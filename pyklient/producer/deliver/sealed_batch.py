@@ -9,6 +9,7 @@ from pyklient.producer.deliver.sequences import NO_IDENTITY, BatchIdentity
 from pyklient.protocol.records import (
     Compression,
     NewRecord,
+    compress,
     iter_batches,
 )
 from pyklient.protocol.records.layout import BATCH_SIZE, INT32_MAX, Buffer
@@ -52,6 +53,7 @@ class SealedBatch:
         payload: Buffer,
         codec: Compression,
         timestamps: tuple[int, int],
+        plain_size: int,
     ) -> None:
         self.batch = batch
         self.first = first
@@ -59,8 +61,8 @@ class SealedBatch:
         self.payload = payload
         self.size = len(payload) + BATCH_SIZE
         """The size of the batch in bytes, as it is sent to the broker."""
-        self.plain_size = self.size
-        """The size of the batch in bytes before compression."""
+        self.plain_size = plain_size
+        """The size of the batch in bytes before this client compressed it."""
         self.codec = codec
         self.timestamps = timestamps
         self.number = 0
@@ -132,15 +134,17 @@ class SealedBatch:
         return parts
 
     def _part(self, records: Sequence[NewRecord], offset: int) -> "SealedBatch":
-        data = memoryview(encode_batch(records, compression=self.codec))
+        plain = memoryview(encode_batch(records))
+        payload = plain[BATCH_SIZE:]
         times = [record.timestamp_ms for record in records]
         part = SealedBatch(
             self.batch,
             self.first + offset,
             len(records),
-            data[BATCH_SIZE:],
+            compress(self.codec, payload) if self.codec else payload,
             self.codec,
             (times[0], max(times)),
+            len(plain),
         )
         part.number = self.number
         part.attempts = self.attempts

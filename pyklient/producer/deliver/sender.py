@@ -85,8 +85,7 @@ class Sender(SenderWork, Timed):
         self._full_brokers: set[BrokerQueue] = set()
         self._waiting_for_leader: set[PartitionQueue] = set()
         self._waiting_for_identity: set[PartitionQueue] = set()
-        self._closing = False
-        self._time_is_up = False
+        self._closing = self._time_is_up = False
         self._deadline = 0.0
         thread.assign(self)
 
@@ -159,7 +158,6 @@ class Sender(SenderWork, Timed):
     def flush(self) -> None:
         """Send the batches that ``seal_open_batches`` has sealed, also those that wait to grow."""
         self._collect_new_batches()
-        self._changed_brokers.update(self._brokers.values())
 
     def close(self, deadline: float) -> None:
         """Deliver the remaining batches until *deadline*, and then end the sender."""
@@ -219,6 +217,10 @@ class Sender(SenderWork, Timed):
             next_check = queue.next_check(now)
         if not queue.in_line and queue.ready(now):
             self._route(queue)
+        elif queue.in_line and queue.is_complete:  # it need not wait until a busy broker responds
+            leader = self._client.metadata.leader(queue.at)
+            if leader is not None and leader.id in self._brokers:
+                self._changed_brokers.add(self._brokers[leader.id])
         if next_check != queue.timer:
             self._timers.set(queue, next_check)
 
@@ -270,8 +272,6 @@ class Sender(SenderWork, Timed):
             self._full_brokers.discard(broker)
         if broker.requests.line and broker.paused_until > time.monotonic():
             self._timers.set(broker, broker.paused_until)
-
-    # Metadata and the producer id
 
     def _topics_to_refresh(self) -> set[str]:
         """Forget the topics that are idle, and return the other topics.

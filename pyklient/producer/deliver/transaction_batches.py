@@ -103,10 +103,11 @@ class TransactionBatches(Timed):
     def end_of_transaction(self) -> None:
         """Let each partition continue after its last stored batch, because a transaction is aborted.
 
-        A queue that is still in line, although its batches were dropped, has no place in the next one.
+        A queue that is still in line, although its batches were dropped, is routed again, because its
+        partition must be added to the next transaction.
         """
         for queue in self._queues.values():
-            queue.admitted = False
+            queue.routed = False
             if queue.sequences is not None:
                 queue.sequences.end_of_transaction()
 

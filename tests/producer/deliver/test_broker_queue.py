@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pyklient.errors import BrokerConnectionError, BufferFullError, KafkaError, UnsupportedCodecError
-from pyklient.kernel import read_records
+from pyklient.kernel import Delivery, read_records
 from pyklient.metrics.producer_counts import ProducerCounts
 from pyklient.net.backoff import Backoff
 from pyklient.producer.accumulate.leader_availability import LeaderAvailability
@@ -341,13 +341,30 @@ def test_a_full_batch_waits_for_no_response() -> None:
         producer.flush(60)
 
 
+def test_a_batch_that_becomes_full_in_line_waits_for_no_response() -> None:
+    options = {"linger_ms": 0, "buffer_memory": 300_000, "batch_size": 31_000}
+    with HoldingBroker() as broker, broker.producer(**options) as producer:
+        _send_and_hold(broker, producer, 40_000)
+        assert _waits_in_line(broker, producer, b"second")
+        producer.send(TOPIC, bytes(31_000), partition=0)  # which does not fit into the batch of "second"
+        _wait_for_unanswered(broker, 3)
+        broker.let_go()
+
+
+def test_a_broker_is_available_while_its_next_request_waits_to_grow() -> None:
+    options = {"linger_ms": 0, "buffer_memory": 100_000, "partitioner_availability_timeout_ms": 1}
+    with HoldingBroker() as broker, broker.producer(**options) as producer:
+        _send_and_hold(broker, producer, 30_000)
+        assert _waits_in_line(broker, producer, b"second")
+        time.sleep(0.01)
+        assert not producer._accumulator.choice.leaders.unavailable()
+        broker.let_go()
+
+
 def test_a_flushed_batch_waits_for_no_response() -> None:
     with HoldingBroker() as broker, broker.producer(linger_ms=0, buffer_memory=100_000) as producer:
         _send_and_hold(broker, producer, 30_000)
-        queue = producer._sender._brokers[broker.node_id]
-        late = producer.send(TOPIC, b"late")
-        wait_until(lambda: bool(queue.requests.line))
-        assert queue.in_flight == 1
+        late = _waits_in_line(broker, producer, b"late")
         with pytest.raises(TimeoutError):
             producer.flush(1)
         assert broker.unanswered == 2
@@ -363,14 +380,30 @@ def _send_and_hold(broker: HoldingBroker, producer: Producer, size: int) -> None
     _wait_for_unanswered(broker, 1)
 
 
+def _waits_in_line(broker: HoldingBroker, producer: Producer, value: bytes) -> Delivery:
+    """Send *value*, and check that its batch waits in line behind one request in flight."""
+    queue = producer._sender._brokers[broker.node_id]
+    delivery = producer.send(TOPIC, value, partition=0)
+    wait_until(lambda: bool(queue.requests.line))
+    _await_second_pass(producer)
+    assert queue.requests.line
+    assert queue.in_flight == 1
+    return delivery
+
+
+def _await_second_pass(producer: Producer) -> None:
+    """Return when the sender has begun a second pass, and so has ended the first one."""
+    for _ in range(2):
+        begun = threading.Event()
+        producer._thread.post(begun.set)
+        assert begun.wait(30)
+
+
 def _offsets_of_growing_batch(broker: HoldingBroker, producer: Producer, in_flight: int) -> list[int]:
     """Send two records, and a third one after the sender has looked at them. Check that all three wait behind
     the requests *in_flight*, and join one batch. Return their offsets."""
     waiting = [producer.send(TOPIC, b"next"), producer.send(TOPIC, b"second")]
-    for _ in range(2):  # when the sender begins its second pass, it has ended the first one
-        begun = threading.Event()
-        producer._thread.post(begun.set)
-        assert begun.wait(30)
+    _await_second_pass(producer)
     assert producer._sender._brokers[broker.node_id].in_flight == in_flight
     waiting.append(producer.send(TOPIC, b"third"))
     broker.let_go()

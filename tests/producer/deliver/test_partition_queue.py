@@ -43,7 +43,7 @@ class OneRecordCompressor(BatchCompressor):
         pass
 
     def compress(self, batch: Batch) -> SealedBatch:
-        return SealedBatch(batch, 0, 1, b"r", Compression.NONE, (0, 0))
+        return SealedBatch(batch, 0, 1, b"r", Compression.NONE, (0, 0), 62)
 
 
 class Bench:
@@ -117,7 +117,7 @@ def test_a_queue_stays_in_line_while_its_next_batch_may_be_sent_now_or_after_a_r
     bench.queue.stored(bench.take())
     for batch in bench.queue._waiting:
         batch.sealed = True
-    bench.queue.in_line = True
+    bench.queue.in_line = bench.queue.routed = True
     bench.changed.clear()
     for _ in range(REMEMBERED):
         assert bench.queue.ready(1.0)
@@ -135,7 +135,7 @@ def test_a_queue_stays_in_line_while_its_next_batch_may_be_sent_now_or_after_a_r
 def test_a_queue_that_left_the_line_at_its_limit_is_checked_after_a_response() -> None:
     bench = Bench(REMEMBERED + 2)
     bench.queue.stored(bench.take())
-    bench.queue.in_line = True
+    bench.queue.in_line = bench.queue.routed = True
     sent = [bench.take() for _ in range(REMEMBERED)]
     assert not bench.queue.ready(1.0)
     bench.queue.leave_line()
@@ -149,7 +149,7 @@ def test_a_queue_in_line_sends_nothing_without_a_producer_id_after_the_last_epoc
     assert bench.queue.sequences is not None
     bench.queue.sequences.adopt(7, LAST_EPOCH)
     failed = bench.take()
-    bench.queue.in_line = True
+    bench.queue.in_line = bench.queue.routed = True
     bench.queue.failed(failed)
     assert bench.queue.sequences.producer_id == -1
     assert not bench.queue.ready(1.0)
@@ -158,7 +158,7 @@ def test_a_queue_in_line_sends_nothing_without_a_producer_id_after_the_last_epoc
     assert bench.changed, "the sender asks for another producer id"
     assert bench.queue.ready(1.0)
     bench.queue.sequences.adopt(8, 0)
-    bench.queue.in_line = bench.queue.admitted = True
+    bench.queue.in_line = bench.queue.routed = True
     assert bench.queue.ready(1.0)
     assert bench.take().identity == (8, 0, 0)
 
@@ -168,7 +168,7 @@ def test_a_queue_whose_next_batch_lingers_is_checked_again() -> None:
     bench.queue.stored(bench.take())
     bench.queue._linger = 10.0
     bench.queue._waiting[0].sealed = True
-    bench.queue.in_line = True
+    bench.queue.in_line = bench.queue.routed = True
     bench.changed.clear()
     bench.take()
     assert not bench.queue.stays_in_line(1.0)
@@ -180,7 +180,7 @@ def test_a_queue_in_line_is_not_checked_because_of_a_response() -> None:
     bench.queue.stored(bench.take())
     sent = bench.take()
     bench.changed.clear()
-    bench.queue.in_line = True
+    bench.queue.in_line = bench.queue.routed = True
     bench.queue.stored(sent)
     assert not bench.changed
 

@@ -11,6 +11,7 @@ from pyklient.errors import BrokerError, ClosedError, DeliveryError, KafkaError,
 from pyklient.kernel import Delivery, read_records
 from pyklient.protocol.messages import ProduceRequest, ProduceResponse
 from pyklient.protocol.records import iter_batches
+from pyklient.protocol.schema import ApiMessage
 from pyklient.topic_partition import TopicPartition
 from tests.net.scripted import HANG_UP
 from tests.producer.script import (
@@ -230,6 +231,33 @@ def test_what_is_stored_behind_one_that_goes_again_counts_as_stored_when_the_pro
             failures = [type(delivery.exception(30)) for delivery in sent]
             assert failures == [type(None), ClosedError, type(None)]
             assert producer._accumulator.appender.used_memory == 0
+
+
+def test_callbacks_of_failed_batches_may_use_the_memory_of_batches_that_the_same_response_confirms() -> None:
+    sent_again: list[Delivery] = []
+
+    def send_a_larger_one(delivery: Delivery) -> None:
+        if delivery.exception() is not None:
+            sent_again.append(producer.send(TOPIC, bytes(60_000), partition=0))
+
+    with ProduceBroker(2) as broker:
+        store = broker._produce
+
+        def refuse_the_first(request: ProduceRequest) -> ApiMessage:
+            answer: ProduceResponse = store(request)
+            for each in answer.responses[0].partition_responses:
+                if each.index == 0 and len(answer.responses[0].partition_responses) == 2:
+                    each.error_code = ErrorCode.INVALID_RECORD
+            return answer
+
+        broker.on(ProduceRequest, refuse_the_first)
+        with producing(broker, buffer_memory=100_000, enable_idempotence=False, **IN_ONE_BATCH) as producer:
+            producer.send(TOPIC, bytes(40_000), partition=0, on_delivery=send_a_larger_one)
+            producer.send(TOPIC, bytes(40_000), partition=1)
+            producer.flush(60)
+            (delivery,) = sent_again
+            producer.flush(60)
+            assert delivery.exception(30) is None
 
 
 def test_retries_failures_and_error_codes_are_counted_by_partition(broker: ProduceBroker) -> None:

@@ -28,7 +28,7 @@ def policy(**options: object) -> RetryPolicy:
 
 def sealed(identity: BatchIdentity, *, count: int = 2, attempts: int = 1) -> SealedBatch:
     batch = Batch(DeliveryTracker(SenderThread("pyklient-producer test")), "clicks", 0, 0.0)
-    sealed = SealedBatch(batch, 0, count, b"", Compression.NONE, (0, 0))
+    sealed = SealedBatch(batch, 0, count, b"", Compression.NONE, (0, 0), 62)
     sealed.identity = identity
     sealed.attempts = attempts
     return sealed

@@ -53,24 +53,48 @@ MUTANTS: Final = (
         ),
     ),
     Mutant(
-        "producer: a flushed batch waits until a busy broker answers",
+        "producer: a full or flushed batch waits until a busy broker answers",
         "pyklient/producer/deliver/sender.py",
-        "self._changed_brokers.update(self._brokers.values())",
-        "pass",
-        ("tests/producer/deliver/test_broker_queue.py::test_a_flushed_batch_waits_for_no_response",),
+        "elif queue.in_line and queue.is_complete:",
+        "elif False:",
+        (
+            "tests/producer/deliver/test_broker_queue.py::test_a_flushed_batch_waits_for_no_response",
+            "tests/producer/deliver/test_broker_queue.py::"
+            "test_a_batch_that_becomes_full_in_line_waits_for_no_response",
+        ),
+    ),
+    Mutant(
+        "producer: a broker that is only busy is not available for records without a key",
+        "pyklient/producer/deliver/broker_queue.py",
+        "(self.requests.line and not (self._keeps_up and self._gathers()))",
+        "self.requests.line",
+        (
+            "tests/producer/deliver/test_broker_queue.py::"
+            "test_a_broker_is_available_while_its_next_request_waits_to_grow",
+        ),
+    ),
+    Mutant(
+        "producer: callbacks of failed batches run before the memory of confirmed ones is released",
+        "pyklient/producer/deliver/produce_responses.py",
+        "                        errors.append((*found, one))",
+        "                        self._apply_error(*found, one, confirmed)",
+        (
+            "tests/producer/deliver/test_produce_responses.py::"
+            "test_callbacks_of_failed_batches_may_use_the_memory_of_batches_that_the_same_response_confirms",
+        ),
     ),
     Mutant(
         "producer: while memory is left, requests are sent to a busy broker, and their batches are small",
         "pyklient/producer/deliver/broker_queue.py",
-        "if memory.waits == self._waits and memory.much_is_free:",
+        "if self._keeps_up:",
         "if False:",
         ("tests/producer/deliver/test_broker_queue.py::test_a_second_request_waits_and_its_batch_grows",),
     ),
     Mutant(
         "producer: a slow broker gets its second request only after its answer to the first one",
         "pyklient/producer/deliver/broker_queue.py",
-        "if memory.waits == self._waits and memory.much_is_free:",
-        "if memory.much_is_free:",
+        "memory.waits == self._waits_at_end_before and memory.an_eighth_is_free",
+        "memory.an_eighth_is_free",
         (
             "tests/producer/deliver/test_broker_queue.py::"
             "test_if_a_thread_has_waited_for_memory_the_third_request_waits_and_its_batch_grows",
@@ -324,7 +348,7 @@ MUTANTS: Final = (
     Mutant(
         "producer: a partition that is in line at an abort is not added to the next transaction",
         "pyklient/producer/deliver/transaction_batches.py",
-        "            queue.admitted = False\n",
+        "            queue.routed = False\n",
         "",
         (
             "tests/producer/test_transaction_calls.py::"
@@ -334,7 +358,7 @@ MUTANTS: Final = (
     Mutant(
         "producer: after the last epoch, a partition in line sends without a producer id",
         "pyklient/producer/deliver/partition_queue.py",
-        "        self.admitted = self.sequences.producer_id >= 0\n",
+        "        self.routed = self.sequences.producer_id >= 0\n",
         "",
         (
             "tests/producer/deliver/test_partition_queue.py::"

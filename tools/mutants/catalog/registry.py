@@ -61,15 +61,6 @@ MUTANTS: Final = (
         ),
     ),
     Mutant(
-        "broker: a broker tries for ever to register under an id that another broker has got",
-        "pyklient/broker/registration/registration.py",
-        "if not error.retriable:",
-        "if False:",
-        (
-            "tests/broker/registration/test_registration.py::test_a_broker_stops_if_another_one_has_its_id_when_its_session_has_expired",
-        ),
-    ),
-    Mutant(
         "broker: a broker waits for the node of another broker with its id",
         "pyklient/broker/registration/entries.py",
         "if waited > wait_seconds or not is_own(node):",
