@@ -76,7 +76,7 @@ test: $(VENV)/.dev ## everything but long runs: lint, unit, reference broker, re
 	$(PYTEST) $(PARALLEL)
 	PYKLIENT_KERNEL=python $(PYTEST) $(PARALLEL) -m 'both_kernels and not java' $$(git grep -l both_kernels tests)
 
-test-long: $(VENV)/.dev fetch ## soaks, and everything on the Python kernel too
+test-long: $(VENV)/.dev fetch ## the tests marked long, and everything on the Python kernel too
 	$(PYTEST) $(PARALLEL) -m long
 	PYKLIENT_KERNEL=python $(PYTEST) $(PARALLEL) -m 'not java'
 

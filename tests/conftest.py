@@ -110,8 +110,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         wanted = Wanted(*mark.args, **mark.kwargs)
         chosen = [name for name in chosen if name not in KINDS or wanted.fits(KINDS[name])]
     real = [name for name in chosen if name in KINDS and KINDS[name].real]
-    # Without `--broker`, real[0] is the newest Kafka that fits. With the others, tests that take most of the
-    # time of a run, which are those on Spark and those marked `slow`, run in `make test-long`.
+    # Without `--broker`, real[0] is the newest Kafka that fits. Tests on Spark and tests marked `slow` take
+    # most of the time of a run. On the other brokers, they run in `make test-long`.
     later = set(real[1:])
     if "spark" in metafunc.fixturenames and real:
         later = set(chosen) - {real[0]}

@@ -18,14 +18,15 @@ __all__ = ["make_spark_home", "spark_home"]
 def spark_home() -> Path:
     """Return the SPARK_HOME for the PySpark that this process imports. Make it first if necessary.
 
-    It is kept in the virtual environment, because archives of classes belong to its path.
+    Its path is always the same, because a recorded archive of Java classes is valid only for the path at
+    which it was recorded.
     """
     home = Path(sys.prefix) / "spark" / version("pyspark")
     if not home.exists():
         home.parent.mkdir(exist_ok=True)
         with locked(home.parent / "lock"):
             if not home.exists():
-                make_spark_home(home.with_suffix(".unfinished")).rename(home)
+                make_spark_home(home.with_name(f"{home.name}.unfinished")).rename(home)
     return home
 
 

@@ -17,7 +17,7 @@ _MEMBERS = 3
 _STEPS = (["range"], ["cooperative-sticky", "range"], ["cooperative-sticky"])
 """The assignors of the members in the beginning, after the first restart, and after the second."""
 _FLOW = 100
-"""As many records of a partition take longer than a member takes to learn of a rebalance."""
+"""The number of records of a partition that take longer than a member takes to learn of a rebalance."""
 
 
 class _SlowListener(ConsumerRebalanceListener):

@@ -23,7 +23,7 @@ class StandaloneCluster:
     def __init__(self, directory: Path, reaper: Reaper, workers: int = 2) -> None:
         program("java")
         port = free_port()
-        installation = spark_home()  # to whose paths the archive of classes belongs; workers write elsewhere
+        installation = spark_home()  # where the archive of classes is valid; workers write elsewhere
         self.master = f"spark://{HOST}:{port}"
         start = [str(installation / "bin" / "spark-class")]
         common = ["--webui-port", "0", "--host"]

@@ -48,9 +48,8 @@ def _session(home: Path) -> SparkSession:
         # There are many kills, and each lost executor counts as a failure.
         "spark.deploy.maxExecutorRetries": "-1",
     }
-    installation = make_spark_home(
-        home / "spark-home"
-    )  # each job has its own, where workers leave their files
+    # Each job has its own, because Spark's workers leave files there.
+    installation = make_spark_home(home / "spark-home")
     session = new_session("local-cluster[2,1,512]", home, settings, installation)
     session.sparkContext.setLogLevel("WARN")
     return session

@@ -160,7 +160,9 @@ class Handover:
             yield
         finally:
             over.set()
-            self._heartbeats.postpone()  # the time for which the group made the member wait is no suspension
+            # The group has made the member wait, which is not a suspension of its process. If the process was
+            # suspended during the wait, the group rejects what the member then sends.
+            self._heartbeats.postpone()
 
     def _keep_lease(self, over: threading.Event) -> None:
         """Extend the lease of the streams again and again, until *over* is set. This runs on the rebalance
