@@ -68,6 +68,9 @@ def forget_admins() -> None:
 
 def _new_admin(bootstrap_servers: str, version: tuple[int, ...]) -> AdminClient:
     options: dict[str, Any] = {
+        # librdkafka refreshes the metadata of all topics that it has seen, and would create again those that
+        # tests have deleted.
+        "allow.auto.create.topics": False,
         "bootstrap.servers": bootstrap_servers,
         "error_cb": lambda _error: None,
         "log_level": 0,
