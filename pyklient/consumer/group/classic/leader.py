@@ -48,7 +48,10 @@ def assign_all(
         )
     if missing := [topic for topic in wanted if not partitions[topic] and topic not in errors]:
         log.warning(
-            "group %s subscribes to topics that do not exist yet: %s", member.group_id, ", ".join(missing)
+            "group %s subscribes to topics that do not exist yet: %s; with auto_offset_reset=latest, it "
+            "skips the messages that are sent before it finds these topics",
+            member.group_id,
+            ", ".join(missing),
         )
     if joined.skip_assignment:
         # KIP-814: a static leader came back, and the group goes on with the assignment it has

@@ -218,7 +218,10 @@ def _warn_of_missing_topics(member: ZooKeeperMember, partitions: Mapping[str, li
     member.missing = frozenset(topic for topic in member.subscription.named if not partitions.get(topic))
     if missing := sorted(member.missing - before):
         log.warning(
-            "group %s subscribes to topics that do not exist yet: %s", member.group_id, ", ".join(missing)
+            "group %s subscribes to topics that do not exist yet: %s; with auto_offset_reset=latest, it "
+            "skips the messages that are sent before it finds these topics",
+            member.group_id,
+            ", ".join(missing),
         )
 
 
