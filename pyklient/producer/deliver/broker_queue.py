@@ -103,6 +103,11 @@ class BrokerQueue(Timed):
         self.requests.enqueue(queue)
         self._changed.add(self)
 
+    def note_complete(self, queue: PartitionQueue) -> None:
+        """Tell the sender to call ``send_next``, because *queue* has a batch that accepts no more records."""
+        self.requests.note_complete(queue)
+        self._changed.add(self)
+
     def send_next(self) -> bool:
         """Send one request, if the broker may get a request now. Return False if another call would send
         nothing."""
@@ -118,14 +123,15 @@ class BrokerQueue(Timed):
     def _send_next(self) -> bool:
         if not self.requests.line or self.in_flight >= self._options.max_in_flight:
             return False
-        if self._gathers() or time.monotonic() < self.paused_until:
+        gathers = self._gathers()
+        if (gathers and not self.requests.complete) or time.monotonic() < self.paused_until:
             return False
         if self._version is None:
             if not self._connecting:
                 self._connecting = True
                 self.worker.run(self._connect)
             return False
-        request = self.requests.next(self._version, self._connection_number)
+        request = self.requests.next(self._version, self._connection_number, only_complete=gathers)
         if request is not None:
             self.in_flight += 1
             self._memory_in_flight += request.memory
@@ -137,18 +143,17 @@ class BrokerQueue(Timed):
         return bool(self.requests.line)
 
     def _gathers(self) -> bool:
-        """Return True if the next request waits until a response arrives, because its batches can grow
-        meanwhile.
+        """Return True if batches that accept more records wait until a response arrives, because they can
+        grow meanwhile.
 
-        It waits if the requests in flight have enough data to keep the broker busy. A broker handles the
-        requests of a connection one after the other. So another request that is sent now would not be stored
-        sooner, and its batches would be smaller: with a thousand partitions they would have a few records
-        each. It does not wait if the first partition in line has a batch that accepts no more records.
+        They wait if the requests in flight have enough data to keep the broker busy. A broker handles the
+        requests of a connection one after the other. So batches that are sent now would not be stored sooner,
+        and they would be smaller: with a thousand partitions they would have a few records each.
 
         If the broker keeps up with the program, one request is enough to keep it busy. Otherwise, at least
         two requests with much data are needed.
         """
-        if not self.in_flight or self.requests.line[0].is_complete:
+        if not self.in_flight:
             return False
         memory, in_flight = self._memory, self._memory_in_flight
         if self._keeps_up:

@@ -1,7 +1,7 @@
 """Makes the Produce requests to one broker, from the batches of the partitions that wait to be sent."""
 
 import time
-from collections import deque
+from collections import OrderedDict
 from typing import NamedTuple, TypeAlias
 
 from pyklient.config import ProducerConfig
@@ -76,8 +76,10 @@ class ProduceRequests:
     def __init__(
         self, node_id: int, client: NetworkClient, options: RequestOptions, responses: ProduceResponses
     ) -> None:
-        self.line: deque[PartitionQueue] = deque()
+        self.line: OrderedDict[PartitionQueue, None] = OrderedDict()
         """The partitions that have a batch for this broker: one that may be sent now, or a sealed one."""
+        self.complete: OrderedDict[PartitionQueue, None] = OrderedDict()
+        """Those of these partitions whose next batch accepts no more records."""
         self._node_id = node_id
         self._client = client
         self._options = options
@@ -93,7 +95,13 @@ class ProduceRequests:
     def enqueue(self, queue: PartitionQueue) -> None:
         """Append *queue*, which has a batch to send, to the partitions that wait for this broker."""
         queue.in_line = queue.routed = True
-        self.line.append(queue)
+        self.line[queue] = None
+        self.note_complete(queue)
+
+    def note_complete(self, queue: PartitionQueue) -> None:
+        """Check if the next batch of *queue*, which is in line, accepts no more records."""
+        if queue.is_complete and queue in self.line:
+            self.complete[queue] = None
 
     def drop_moved(self) -> None:
         """Remove from the waiting partitions those that this broker does not lead any more."""
@@ -101,19 +109,19 @@ class ProduceRequests:
         if metadata is self._snapshot:
             return
         self._snapshot = metadata
-        for _ in range(len(self.line)):
-            queue = self.line[0]
+        for queue in list(self.line):
             leader = metadata.leader(queue.at)
             if leader is None or leader.id != self._node_id:
-                self._remove_first()
-            else:
-                self.line.rotate(-1)
+                self._remove(queue)
 
-    def next(self, version: int, connection_number: int) -> InFlightRequest | None:
+    def next(
+        self, version: int, connection_number: int, *, only_complete: bool = False
+    ) -> InFlightRequest | None:
         """Return a request in *version*, with one batch of each waiting partition. Partitions whose batches
         do not fit into the request keep waiting. Return None if no partition has a batch to send now.
 
-        *connection_number* is the serial number of the connection on which the request will be sent.
+        *connection_number* is the serial number of the connection on which the request will be sent. If
+        *only_complete*, leave out batches that accept more records.
         """
         self.drop_moved()
         batches: Batches = {}
@@ -124,10 +132,11 @@ class ProduceRequests:
         queue_times: list[float] = []
         now = time.monotonic()
         record_format = format_for(version)
-        for _ in range(len(self.line)):
-            queue = self.line[0]
+        candidates = self.complete if only_complete else self.line
+        for _ in range(len(candidates)):
+            queue = next(iter(candidates))
             if not queue.ready(now):
-                self._remove_first()
+                self._remove(queue)
                 continue
             planned += queue.next_size()
             if batches and planned > self._options.max_bytes:
@@ -145,10 +154,12 @@ class ProduceRequests:
                     new_size += batch.plain_size
                     new_compressed += batch.size
                     queue_times.append(now - batch.batch.created)
+            self.complete.pop(queue, None)
             if queue.stays_in_line(now):
-                self.line.rotate(-1)
+                self.line.move_to_end(queue)
+                self.note_complete(queue)
             else:
-                self.line.popleft()
+                del self.line[queue]
         if not batches:
             return None
         if queue_times:
@@ -175,7 +186,9 @@ class ProduceRequests:
             self._responses.failed(queue, batch, error, in_doubt=False)
             return None
 
-    def _remove_first(self) -> None:
-        """Remove the first of the waiting partitions. The sender appends it again if it has another batch to
+    def _remove(self, queue: PartitionQueue) -> None:
+        """Remove *queue* from the waiting partitions. The sender appends it again if it has another batch to
         send."""
-        self.line.popleft().leave_line()
+        del self.line[queue]
+        self.complete.pop(queue, None)
+        queue.leave_line()

@@ -220,7 +220,7 @@ class Sender(SenderWork, Timed):
         elif queue.in_line and queue.is_complete:  # it need not wait until a busy broker responds
             leader = self._client.metadata.leader(queue.at)
             if leader is not None and leader.id in self._brokers:
-                self._changed_brokers.add(self._brokers[leader.id])
+                self._brokers[leader.id].note_complete(queue)
         if next_check != queue.timer:
             self._timers.set(queue, next_check)
 

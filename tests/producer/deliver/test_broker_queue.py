@@ -351,6 +351,22 @@ def test_a_batch_that_becomes_full_in_line_waits_for_no_response() -> None:
         broker.let_go()
 
 
+def test_full_batches_do_not_wait_behind_open_ones_and_leave_these_in_line() -> None:
+    options = {"linger_ms": 0, "buffer_memory": 400_000, "batch_size": 31_000}
+    with HoldingBroker(3) as broker, broker.producer(**options) as producer:
+        _send_and_hold(broker, producer, 50_000)
+        queue = producer._sender._brokers[broker.node_id]
+        cold = [producer.send(TOPIC, b"cold", partition=number) for number in (1, 2)]
+        wait_until(lambda: len(queue.requests.line) == 2)
+        for count in (2, 3, 4):
+            producer.send(TOPIC, bytes(31_000), partition=0)
+            _wait_for_unanswered(broker, count)
+        _await_second_pass(producer)
+        assert [each.partition for each in queue.requests.line] == [1, 2]
+        assert not any(delivery.done() for delivery in cold)
+        broker.let_go()
+
+
 def test_a_broker_is_available_while_its_next_request_waits_to_grow() -> None:
     options = {"linger_ms": 0, "buffer_memory": 100_000, "partitioner_availability_timeout_ms": 1}
     with HoldingBroker() as broker, broker.producer(**options) as producer:

@@ -64,6 +64,16 @@ MUTANTS: Final = (
         ),
     ),
     Mutant(
+        "producer: full batches take open ones along to a busy broker",
+        "pyklient/producer/deliver/produce_requests.py",
+        "self.complete if only_complete else self.line",
+        "self.line",
+        (
+            "tests/producer/deliver/test_broker_queue.py::"
+            "test_full_batches_do_not_wait_behind_open_ones_and_leave_these_in_line",
+        ),
+    ),
+    Mutant(
         "producer: a broker that is only busy is not available for records without a key",
         "pyklient/producer/deliver/broker_queue.py",
         "(self.requests.line and not (self._keeps_up and self._gathers()))",
