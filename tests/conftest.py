@@ -112,11 +112,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     real = [name for name in chosen if name in KINDS and KINDS[name].real]
     # Without `--broker`, real[0] is the newest Kafka that fits. Tests on Spark and tests marked `slow` take
     # most of the time of a run. On the other brokers, they run in `make test-long`.
-    later = set(real[1:])
+    later: set[str] = set()
     if "spark" in metafunc.fixturenames and real:
         later = set(chosen) - {real[0]}
-    elif not metafunc.definition.get_closest_marker("slow"):
-        later = set()
+    elif metafunc.definition.get_closest_marker("slow"):
+        later = set(real[1:])
     chosen = [pytest.param(name, marks=pytest.mark.long) if name in later else name for name in chosen]
     metafunc.parametrize("any_broker", chosen, indirect=True, scope="session")
 

@@ -223,15 +223,13 @@ class Pool:
             connection = self._opener(endpoint, timeout, self._closed_error, traffic)
         except KafkaError as error:
             traffic.failed_connections += 1
-            before = self._trouble.get(endpoint.node_id)
-            if before is None or timeout >= self._setup_timeout or not was_cut_short(error, timeout):
-                self._failed(endpoint, error, time.monotonic())
-                raise
-            if time.monotonic() > before.failed_at + _RECENT:
-                self._failed(endpoint, error, time.monotonic())
-                raise
-            self._failed(endpoint, before.error, before.failed_at)
-            raise _cut_short(before.error, timeout) from before.error
+            now, before = time.monotonic(), self._trouble.get(endpoint.node_id)
+            is_cut_short = timeout < self._setup_timeout and was_cut_short(error, timeout)
+            if is_cut_short and before is not None and now <= before.failed_at + _RECENT:
+                self._failed(endpoint, before.error, before.failed_at)
+                raise _cut_short(before.error, timeout) from before.error
+            self._failed(endpoint, error, now)
+            raise
         traffic.connections += 1
         self._trouble.pop(endpoint.node_id, None)
         if (outage := self._outages.pop(endpoint.node_id, None)) is not None:

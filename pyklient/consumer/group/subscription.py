@@ -1,7 +1,8 @@
 """The subscription of a connector: the topics that it reads, by name or by a filter."""
 
+import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -10,7 +11,9 @@ from pyklient.consumer.topic_filters.topic_filter import INTERNAL_TOPICS, TopicF
 from pyklient.net.metadata import Metadata
 from pyklient.topic_partition import TopicPartition
 
-__all__ = ["Subscription", "TopicSelection"]
+__all__ = ["Subscription", "TopicSelection", "warn_of_missing_topics"]
+
+log = logging.getLogger("pyklient.consumer")
 
 _SURELY_GONE = 1.0
 """The seconds for which a topic must be missing from the metadata before it counts as deleted."""
@@ -98,3 +101,13 @@ class TopicSelection:
             self._missing_since = {topic: at for topic, at in since.items() if now - at < _SURELY_GONE}
             self.topics = found | self._missing_since.keys()
         return self.topics
+
+
+def warn_of_missing_topics(group_id: str, topics: Collection[str]) -> None:
+    """Log a warning that the group *group_id* subscribes to *topics*, which do not exist yet."""
+    log.warning(
+        "group %s subscribes to topics that do not exist yet: %s; with auto_offset_reset=latest, it skips "
+        "the messages that are sent before it finds these topics",
+        group_id,
+        ", ".join(topics),
+    )

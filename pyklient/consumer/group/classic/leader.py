@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from pyklient.assignors.assignor import Assignor, Partitions, Subscriber
 from pyklient.assignors.incremental import leave_out_owned
 from pyklient.consumer.group.classic.member import Member
+from pyklient.consumer.group.subscription import warn_of_missing_topics
 from pyklient.counted import counted
 from pyklient.errors import KafkaError, ProtocolError
 from pyklient.net.dialogue import Dialogue, Refresh
@@ -47,12 +48,7 @@ def assign_all(
             error,
         )
     if missing := [topic for topic in wanted if not partitions[topic] and topic not in errors]:
-        log.warning(
-            "group %s subscribes to topics that do not exist yet: %s; with auto_offset_reset=latest, it "
-            "skips the messages that are sent before it finds these topics",
-            member.group_id,
-            ", ".join(missing),
-        )
+        warn_of_missing_topics(member.group_id, missing)
     if joined.skip_assignment:
         # KIP-814: a static leader came back, and the group goes on with the assignment it has
         return []

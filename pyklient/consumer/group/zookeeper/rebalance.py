@@ -13,7 +13,7 @@ import logging
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from pyklient.consumer.group.subscription import Subscription
+from pyklient.consumer.group.subscription import Subscription, warn_of_missing_topics
 from pyklient.consumer.group.zookeeper.partition_ownership import become_owner, release
 from pyklient.consumer.group.zookeeper.thread_assignment import has_identical_threads
 from pyklient.consumer.group.zookeeper.thread_ids import ThreadId
@@ -217,12 +217,7 @@ def _warn_of_missing_topics(member: ZooKeeperMember, partitions: Mapping[str, li
     before = member.missing
     member.missing = frozenset(topic for topic in member.subscription.named if not partitions.get(topic))
     if missing := sorted(member.missing - before):
-        log.warning(
-            "group %s subscribes to topics that do not exist yet: %s; with auto_offset_reset=latest, it "
-            "skips the messages that are sent before it finds these topics",
-            member.group_id,
-            ", ".join(missing),
-        )
+        warn_of_missing_topics(member.group_id, missing)
 
 
 def _registration(subscription: Subscription) -> bytes:
